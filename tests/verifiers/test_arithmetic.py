@@ -199,7 +199,9 @@ def test_an_equation_that_is_mentioned_is_no_claim(result: int) -> None:
     others = 'If @, then 4 = 5|Let @|Neither @ nor 1 = 2|Es ist falsch, dass @|Il est faux que @|The student wrote "@"'
     worlds = "In a world where @, all is well|Had it been @|Were @|Provided @|Unless @, we go|Option A: @|Let a * b = a + b: @"
     reports = "He answered @.|Bob's answer: @|His answer was @|One might write @|The misprint reads @|Original: @. Corrected: 5"
-    denials = "The equation @ fails|It's false: @|It is a lie that @|By no means is @|Não é verdade que @|Non è vero che @"
+    denials = (
+        "The equation @ fails|It's false: @|It is a lie that @|By no means is @|Não é verdade que @|Non è vero che @"
+    )
     steps = f"{before}|{after}|{others}|{worlds}|{reports}|{denials}".replace("@", f"2 + 2 = {result}").split("|")
     assert [step for step in steps if verdict("arithmetic", step) != "unknown"] == []
 

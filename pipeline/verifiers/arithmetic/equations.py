@@ -7,6 +7,7 @@ the right it ends before them. Pure; the work is bounded by the budget.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.data.numbers import NUMBER_WORDS
 from pipeline.verifiers.arithmetic import words
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
@@ -70,7 +71,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         if (earlier, word) == ("to", "the") or (word.removesuffix("s") in words.LABELS and not reading.node.is_number):
             others.append((None, None))
         parts = [int(each.text.partition(".")[2] or 0) for each in tokens[start : right.end] if each.kind == "number"]
-        version = previous.text.istitle() and word not in words.NEVER_UNITS and parts[-1] == sum(parts[:-1]) > 9
+        version = previous.text != word and word not in words.NEVER_UNITS and parts[-1] == sum(parts[:-1]) > 9
         ratio = previous.text == ":" and not previous.glued and token_at(tokens, start - 2).kind == "number"
         if version or (ratio and reading.node.is_number):
             others.append((None, None))  # Python 3.9 + 0.1 = 3.10, 1 : 4 = 25%
@@ -169,7 +170,11 @@ def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
     if before.kind != "word":
         return True
     word, earlier = before.text.lower(), other.text.lower()
-    if word in words.CHANGERS or (word == "by" and earlier in _OPERATIONS):
+    if (
+        word in words.CHANGERS
+        or (word == "by" and earlier in _OPERATIONS)
+        or (word == "and" and earlier in NUMBER_WORDS)
+    ):
         return False
     if tokens[place].kind == "open" and node.grouped:
         # The average (3 + 4) is not 7.

@@ -53,32 +53,32 @@ _UNCLAIMED = phrase(
     r"<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
     r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
     r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
-    r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|fake|counterfeit|contrary|far from|unprovable|slogan"
-    r"|famous|premise|(?:in|let|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|land|planet)"
-    r"|would (?:mean|imply)|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
-    r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]|\b(?:option"
-    r"|choice|student|pupil)s?(?:'s \w{1,12}| \w)?:|\b(?:his|her|their) (?:answer|solution)s? (?:was|is|were)\b"
-    r"|'s (?:\w{1,12} )?(?:answer|work|solution|result|attempt|claim)s?(?: (?:is|was|reads))?:?[^\w.]{1,4}\d|\b(?:falsch"
-    r"|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit|si|fals[oa]"
-    r"|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se|n[ãa]o|non(?!-)|no es|niet|inte|ikke|nie"
-    r"|ei ole|nu este|nen[ií]|nem|de[ğg]il|tidak|bukan|không|hindi)\b",
-    re.IGNORECASE,
+    r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|counterfeit|contrary|far from|unprovable|slogan"
+    r"|insists?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather|nowhere|solution by|novel|famous|premise|(?:in|let"
+    r"|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|planet|novel|puzzle)|would (?:mean|imply)"
+    r"|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
+    r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]"
+    r"|(?<!of )\b(?:option|choice|student|pupil)s?(?:'s \w{1,12}| \w)?:|\b(?:his|her|their) (?:answer|solution)s? (?:was"
+    r"|were)\b|'s (?:\w{1,12} )?(?:answer|work|solution|result|attempt|claim)s?(?: (?:is|was|reads))?:?[^\w.]{1,4}\d"
+    r"|\b(?:falsch|nicht|kein\w*|angenommen|wenn|sei(?:en)?|glaubt?|annehmen|faux|fausse|pas|suppos(?:ons|ez|er)|soit|croit"
+    r"|si|fals[oa]|sup[oó]n\w*|supong\w*|cree|err[aá]d[oa]|suponh\w*|suppon\w*|sbagliat[oa]|se|n[ãa]o|non(?!-)|no es|niet"
+    r"|inte|ikke|nie|ei ole|nu este|nen[ií]|nem|de[ğg]il|tidak|bukan|jamais|nunca|niemals|nooit|inexact|imagin\w+|không"
+    r"|hindi)\b",
 )
 """What denies, asks, supposes or reports, also in some other languages, or in letters that are not Latin or Greek."""
 _UNSURE = phrase(
     r"<negation>|\b(?:<wrong>|check\w*|try|trying|verify|must|should|instead|otherwise|mod|modulo|remainder|round\w*"
     r"|truncat\w*|floor (?:of|function|value)|ceiling (?:of|function)|the floor and|nearest|base|binary|octal|hexadecimal"
     r"|clock|[ap]\.?m|noon|midnight|inclusive\w*|estimate\w*|testing)\b",
-    re.IGNORECASE,
 )
 """What makes a false equation doubtful: words that round in another way, count otherwise or try something."""
 _SAID = re.compile(
-    r"(?i)(?:\b(?:if|let|say|given(?: that)?|assumption|where|unless|provided(?: that)?|as long as|would (?:give|need)|als"
-    r"|falls|wäre|fosse|gdyby|jeśli|hvis|jos|jika|nếu|has it that|(?:^|[.!?\n]\s{0,3})(?:were|had|should)(?: (?:it|this|that"
-    r"|\w{1,12} \w{1,6}(?:ed|und|ten|ot)))?(?: been)?|((?<!\bwe )(?<!\bi )(?:wr[oi]te(?:s|d)?|answer(?:s|ed)|repl(?:y|ied)"
-    r"|reads?|comput\w{1,3}|conclude[sd]?|calculate[sd]|obtain\w{1,2}|shows|print\w{1,2}|lists|got|found|(?:\w{0,8}book"
-    r"|machine|calculator) has)(?: that)?))|(?:^|[.!?:\n]\s{0,3})\(?(?-i:[A-H])\)|\b(?:original(?:ly)?|before|old|error"
-    r"|attempt|draft|version)\b[^.!?:=\n]{0,20}:)[\s$\\(\[*]*$"
+    r"(?i)(?:\b(?:if|let|say|given(?: that)?|assumption|where|unless|provided(?: that)?|as long as|when|cuando|would (?:give"
+    r"|need)|als|falls|wäre|fosse|gdyby|jeśli|hvis|jos|jika|nếu|has it that|(?:^|[.!?\n]\s{0,3})(?:were|had|should)(?: (?:it"
+    r"|this|that|\w{1,12} \w{1,6}(?:ed|und|ten|ot)))?(?: been)?|((?<!\bwe )(?<!\bi )(?:wr[oi]te(?:s|d)?|answer(?:s|ed)"
+    r"|repl(?:y|ied)|reads?|comput\w{1,3}|conclude[sd]?|calculate[sd]|obtain\w{1,2}|print\w{1,2}|lists|got|found"
+    r"|(?:\w{0,8}book|machine|calculator) (?:has|shows))(?: that)?))|(?:^|[.!?:\n]\s{0,3})\(?(?-i:[A-H])\)"
+    r"|\b(?:original(?:ly)?|before|error|attempt|draft|version)\b[^.!?:=\n]{0,20}:)[\s$\\(\[*]*$"
 )
 """What stands before an equation that is a condition, a choice, or what somebody else says."""
 _COUNTED = re.compile(
@@ -103,7 +103,7 @@ _OTHER_ARITHMETIC = re.compile(
 )
 """A text that speaks of remainders, bases or operations of its own, so that 3 + 5 = 1 may be right."""
 _REDEFINES = re.compile(
-    r"\bdefin\w+ [$\\(]{0,2}[a-z] ?[^\w\s] ?[a-z]\b|\blet [$\\(]{0,2}([a-z]) ?[^\w\s=] ?[a-z] ?= ?[^.\n]{0,40}\b\1\b"
+    r"\bdefin\w+ [$\\(]{0,2}[a-z] ?[^\w\s(,=] ?[a-z]\b|\blet [$\\(]{0,2}([a-z]) ?[^\w\s=] ?[a-z] ?= ?[^.\n]{0,40}\b\1\b"
     r"|(?:[-+*/×#@]|\b(?:plus|minus|times)) (?:now )?means\b",
     re.IGNORECASE,
 )
@@ -132,4 +132,4 @@ def is_doubtful(step: StepInContext, text: str, start: int, end: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _says(words: re.Pattern[str], sentence: str) -> bool:
-    return words.search(sentence) is not None
+    return words.search(sentence.lower()) is not None
