@@ -147,14 +147,16 @@ class _Nearly(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        sign = type(node.ops[0]).__name__
-        if sign not in _COMPARISONS or len(node.ops) > 1:
-            return node
-        return ast.Call(ast.Name(self.NAME, ast.Load()), [ast.Constant(sign), node.left, *node.comparators], [])
+        signs = [type(sign).__name__ for sign in node.ops]
+        values = [ast.Constant(" ".join(signs)), node.left, *node.comparators]
+        return ast.Call(ast.Name(self.NAME, ast.Load()), values, []) if _COMPARISONS.keys() >= {*signs} else node
 
 
-def _nearly(favour: bool, sign: str, left: Any, right: Any) -> bool:
-    return favour if left != right and near(left, right) else bool(_COMPARISONS[sign](left, right))
+def _nearly(favour: bool, signs: str, *values: Any) -> bool:
+    return all(
+        favour if left != right and near(left, right) else bool(_COMPARISONS[sign](left, right))
+        for sign, left, right in zip(signs.split(), values, values[1:], strict=False)
+    )
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:

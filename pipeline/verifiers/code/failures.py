@@ -17,23 +17,24 @@ _DOUBTFUL = frozenset(
 )  # fmt: skip
 """Exceptions that depend on the machine, or that leave something open on purpose or for a later step."""
 _MEANT = re.compile(
-    r"\b(?:\w*error(?! of)|\w*exception|raises?(?! [\w ]{1,20} to the)|fail\w*|wrong\w*|incorrect\w*|bug\w*|mistake\w*"
-    r"|crash\w*|invalid|traceback|is false|oops|breaks?(?! (?:ties|out|down|the loop))|violat\w*|reject\w*|counter-?examples?"
-    r"|reproduc\w*|demonstrat\w*|bad|is off|fix\w*|roughly|approx\w*|(?:original|previous|existing|user's) (?:code|version"
-    r"|function|implementation|program|solution)|fall[aos]n?|fals[oa]|falsch|faux|todo|fixme|skeleton|stubs?|placeholder\w*"
-    r"|dummy|for now|incomplete|unfinished|partial(?:ly)?(?! (?:sum|product))|drafts?|continued?|next step|(?<!we )later"
-    r"|first (?:attempt|version)|simple version|simplified|naive|fill in|improve\w*|rest of(?! the (?:list|string|word"
-    r"|digits))|base case(?! is)|to be (?:completed|done|continued)|(?:i|we|let'?s|let us|to) (?:will |first )?(?:start|begin"
-    r"|set up))\b|(?:\bnot|n't) (?:true|hold|pass|work|match|equal|correct|right|yet|implemented|complete|finished)|doctest:"
-    r"|^\s*(?:\.\.\.|…)|[?≈✗✘✖❌]|[^\W\d_\x00-\x7f]",
+    r"\b(?:(?<!squared )(?<!absolute )\w*error|\w*exception|raises?(?! [\w ]{1,20} to the)|fail\w*|wrong\w*|incorrect\w*"
+    r"|bug\w*|mistake\w*|crash\w*|invalid|traceback|is false|oops|breaks?(?! (?:ties|out of|the loop))|violat\w*|reject\w*"
+    r"|counter-?examples?|reproduc\w*|demonstrat\w*|bad|is off|fix\w*|roughly|approx\w*|(?:original|previous|existing"
+    r"|user's) (?:code|version|function|implementation|program|solution)|fall[aos]n?|fals[oa]|falsch|faux|todo|fixme|skeleton"
+    r"|stubs?|placeholder\w*|dummy|for now|incomplete|unfinished|partial(?:ly)?(?! (?:sum|product))|drafts?|continued?"
+    r"|next step|(?<!we )later|first (?:attempt|version)|simple version|simplified|naive|fill in|improve\w*"
+    r"|rest of(?! the (?:list|string|word|digits))|base case|to be (?:completed|done|continued)|(?:i|we|let'?s|let us"
+    r"|to) (?:will |first )?(?:start|begin|set up))\b|(?:\bnot|n't) (?:true|hold|pass|work|match|equal|correct|right|yet"
+    r"|implemented|complete|finished)|doctest:|^\s*(?:\.\.\.|…)|[?≈✗✘✖❌]|[^\W\d_\x00-\x7f]",
     re.IGNORECASE | re.MULTILINE,
 )
 """Words after which code may go wrong on purpose, or is not finished. Words in other letters than English ones may say so."""
 _DENIED = re.compile(
-    r"\b(?:not(?! (?:empty|sorted|only|needed|negative))|never(?! \w+s\b)|cannot|without (?:the|this|it)"
-    r"|instead(?! of an? \w)|rather|suppos\w+|assum\w+|ignor\w+|if (?:we|you|one|i|someone|they)|would|could|might|unlike"
-    r"|alternativ\w+|the old (?:code|way)|before:|claims?|thinks?|says?(?! whether)|contradict\w*|is (?:this|it)|try:"
-    r"|refus\w+|complain\w*|(?:is|are) missing|immutable|illegal|unsupported|forbid\w*)\b|n't\b",
+    r"\b(?:not(?! (?:empty|sorted|needed|negative))|never(?! (?:needs|uses|takes|changes)\b)|cannot|without(?! (?:extra"
+    r"|using|changing)\b)|(?<!\w )instead|instead(?! of an? \w)|rather|suppos\w+|assum\w+|ignor\w+|if (?:we|you|one|i|someone"
+    r"|they)|would|could|might|unlike|alternativ\w+|(?:the|my|your|an) old (?!value)|before:|claims?|thinks?"
+    r"|says?(?! whether)|contradict\w*|is (?:this|it)|try:|refus\w+|complain\w*|(?<!the )missing|immutable|illegal|allowed"
+    r"|unsupported|forbid\w*)\b|n't\b",
     re.IGNORECASE,
 )
 """Words around a block that may deny or suppose what is in it."""
