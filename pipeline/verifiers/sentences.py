@@ -8,13 +8,13 @@ LONGEST_SHOWN = 160
 LONGEST_EVIDENCE = 600
 MOST_SHOWN = 3
 _REACH = 400
-"""Characters on both sides of an equation that may belong to its sentence."""
+"""Characters on both sides of an equation that may belong to its sentence, in whole blocks, so that neighbours share it."""
 _ENDS = (". ", "? ", "! ", "\n", ".\n")
 
 
 def sentence_around(text: str, start: int, end: int) -> str:
     """The sentence or line that a part of a text stands in."""
-    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
+    low, high = max(0, start // _REACH - 1) * _REACH, min(len(text), (end // _REACH + 2) * _REACH)
     begin = max((at + len(mark) for mark in _ENDS if (at := text.rfind(mark, low, start)) >= 0), default=low)
     ends = [at + 1 for mark in _ENDS if (at := text.find(mark, end - 1, high)) >= 0]
     return text[begin : min(ends, default=high)]

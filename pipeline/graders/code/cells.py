@@ -10,9 +10,11 @@ something: whether its own objects are equal or true, or what is in an argument.
 import ast
 import io
 import json
+import operator
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NoReturn
@@ -31,6 +33,7 @@ _TAKES_MORE = 0x04 | 0x08
 _VAGUE = ("...", " at 0x", "<")
 """In what an example is said to print: the value is not written out."""
 _DECISIONS = frozenset({"bool", "same", "isinstance"})
+_COMPARISONS = {"Eq": operator.eq, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
 RELATIVE = 1e-2
 """A number that is off by less may be rounded."""
 MAX_TEXT = 10_000
@@ -118,19 +121,42 @@ def _frames(error: BaseException) -> Iterator[tuple[int, int]]:
 
 def _compared(source: str, line: int, module: ModuleType) -> dict[str, Any]:
     """The left side of the first comparison `value == wanted` in an assertion at the top level that does not hold, and whether
-    one is nearly right."""
-    found: list[dict[str, Any]] = []
+    the assertion holds if sides that are nearly equal count as equal, or as different."""
+    found: dict[str, Any] = {}
     asserts = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
     for node in (each.test for each in asserts if each.lineno <= line <= (each.end_lineno or line)):
         for part in ast.walk(node):
             match part:
-                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if not found:
                     with suppress(Exception):
                         value, wanted = (_value(side, module.__dict__) for side in (left, right))
                         if value != wanted:
-                            shown = {"shown": ast.unparse(left)[:MAX_SHOWN], "value": _shown(repr(value))}
-                            found.append(shown | {"near": near(value, wanted)})
-    return found[0] | {"near": any(each["near"] for each in found)} if found else {}
+                            found |= {"shown": ast.unparse(left)[:MAX_SHOWN], "value": _shown(repr(value))}
+        with suppress(Exception):
+            if not _value(node, module.__dict__):
+                ways = [module.__dict__ | {_Nearly.NAME: partial(_nearly, favour)} for favour in (True, False)]
+                nearly = ast.fix_missing_locations(_Nearly().visit(node))
+                found["near"] = any(_value(nearly, names) for names in ways)
+    return found
+
+
+class _Nearly(ast.NodeTransformer):
+    """Makes calls of comparisons, also of those in `all(...)`, for which both sides may be nearly equal."""
+
+    NAME = "<nearly>"
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        signs = [type(sign).__name__ for sign in node.ops]
+        values = [ast.Constant(" ".join(signs)), node.left, *node.comparators]
+        return ast.Call(ast.Name(self.NAME, ast.Load()), values, []) if _COMPARISONS.keys() >= {*signs} else node
+
+
+def _nearly(favour: bool, signs: str, *values: Any) -> bool:
+    return all(
+        favour if left != right and near(left, right) else bool(_COMPARISONS[sign](left, right))
+        for sign, left, right in zip(signs.split(), values, values[1:], strict=False)
+    )
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -7,18 +7,21 @@ the right it ends before them. Pure; the work is bounded by the budget.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.data.numbers import NUMBER_WORDS
+from pipeline.verifiers.arithmetic import words
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
 from pipeline.verifiers.arithmetic.values import Node
-from pipeline.verifiers.arithmetic.words import CHANGERS, CHANGERS_OF, CONTINUERS, FOLLOWERS, HEDGES, LABELS, words_of
 
 MOST_BEFORE = 80
 """Tokens of a left side."""
 _BOUNDARIES = frozenset({"break", "delimiter", "relation", "end"})
 _BEFORE_ALL = _BOUNDARIES | {"open"}
 _NEAR = 3
-_OPERATIONS = words_of("divided multiplied divide multiply dividing multiplying times increased decreased reduced")
-_AFTER_AND = words_of("a one half quarter two three five seven")
+_OPERATIONS = words.words_of(
+    "divided multiplied divide multiply dividing multiplying times increased decreased reduced"
+)
+_AFTER_AND = words.words_of("a one half quarter two three five seven")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
             continue
         if budget.spent:
             break
-        hedged = token_at(tokens, at + 1).text.lower() in HEDGES
+        hedged = token_at(tokens, at + 1).text.lower() in words.HEDGES
         right = Reader(tokens, at + 1 + hedged, len(tokens), budget, strict=False).read()
         if right is None or token.text == OTHER or not _ends(tokens, right.end):
             before = None
@@ -65,8 +68,13 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         start, reading = left
         previous, others = token_at(tokens, start - 1), list[tuple[Reading | None, Reading | None]]()
         earlier, word = (token_at(tokens, start - back).text.lower() for back in (2, 1))
-        if (earlier, word) == ("to", "the") or (word.removesuffix("s") in LABELS and not reading.node.is_number):
+        if (earlier, word) == ("to", "the") or (word.removesuffix("s") in words.LABELS and not reading.node.is_number):
             others.append((None, None))
+        parts = [int(each.text.partition(".")[2] or 0) for each in tokens[start : right.end] if each.kind == "number"]
+        version = previous.text != word and word not in words.NEVER_UNITS and parts[-1] == sum(parts[:-1]) > 9
+        ratio = previous.text == ":" and not previous.glued and token_at(tokens, start - 2).kind == "number"
+        if version or (ratio and reading.node.is_number):
+            others.append((None, None))  # Python 3.9 + 0.1 = 3.10, 1 : 4 = 25%
         if previous.kind == "operator":
             others.append((Reader(tokens, start - 1, at, budget).read() or reading, right))
         if any(each.text == "-" and each.glued for each in tokens[start : right.end]):
@@ -104,8 +112,8 @@ def _ends_before_word(tokens: Sequence[Token], at: int) -> bool:
             number = following.kind in ("number", "function") and not listed
             return following.text.lower() not in _AFTER_AND and not number
         letter = place == at and len(word) == 1 and (token.glued or word != "a")
-        continues = word in CONTINUERS and following.kind in ("number", "open", "function")
-        if letter or continues or word in FOLLOWERS:
+        continues = word in words.CONTINUERS and following.kind in ("number", "open", "function")
+        if letter or continues or word in words.FOLLOWERS:
             return False
     return True
 
@@ -150,6 +158,7 @@ def _can_begin(tokens: Sequence[Token], place: int, boundary: int) -> bool:
         # A bracket may belong to a function, a factor or a sum: f(3 + 4 = 7), 2(3 = 3), 5 + (3 + 4 = 12.
         touched = before.kind == "open" and before.glued and opened.kind in ("word", "number", "bad", "function")
         touched |= before.text in ("(", ".") and opened.kind == "operator"
+        touched |= before.text == "." and before.glued and opened.kind == "number" and tokens[place].glued  # 0.(6)
         return not touched and (before.kind == "operator" or before.kind in _BEFORE_ALL)
     word = before.text.lower()
     return before.kind == "word" and not tokens[place].glued and (len(word) > 1 or word in ("a", "i"))
@@ -161,13 +170,17 @@ def _is_untouched(tokens: Sequence[Token], place: int, node: Node) -> bool:
     if before.kind != "word":
         return True
     word, earlier = before.text.lower(), other.text.lower()
-    if word in CHANGERS or (word == "by" and earlier in _OPERATIONS):
+    if (
+        word in words.CHANGERS
+        or (word == "by" and earlier in _OPERATIONS)
+        or (word == "and" and earlier in NUMBER_WORDS)
+    ):
         return False
     if tokens[place].kind == "open" and node.grouped:
         # The average (3 + 4) is not 7.
         return False
     if word == "of" and place > 1:
-        return other.kind == "word" and earlier not in CHANGERS_OF
+        return other.kind == "word" and earlier not in words.CHANGERS_OF
     earlier_number = any(token_at(tokens, place - ahead).kind in ("number", "close", "percent") for ahead in (2, 3))
     if word == "and" and earlier_number:
         amount = any(each.above and not each.money for each in node.numbers())

@@ -300,6 +300,9 @@ def _add_units(node: Node, above: Sequence[str], below: Sequence[str]) -> None:
         return
     if words and (unit := UNITS.get(words[0])) and not node.percent:
         node.above = (*node.above, *[unit] * (1 + words[1:3].count(words[0])))
+        if len(words[0]) > 2 and words[0][-1] != "s" and above[above.index(words[0]) + 1 :][:1] == words[1:2] != []:
+            # A 1 hour class may take 50 minutes.
+            node.nouns = frozenset(words[1:2])
     else:
         node.nouns = frozenset(word.removesuffix("s") for word in words)
     node.below = tuple(UNITS[word] for word in [word for word in below if word not in _LITTLE][:1] if word in UNITS)

@@ -28,6 +28,7 @@ from pipeline.verifiers.arithmetic.values import (
     maybe_rounded,
     value_of,
 )
+from pipeline.verifiers.arithmetic.words import words_of
 
 # Words that may stand for a factor which is not written. An equation that is wrong by this factor is doubtful.
 _FACTORS = {
@@ -44,6 +45,8 @@ _FACTORS = {
 _TIMES = (5, 7, 8, 12, 24, 28, 30, 31, 52, 60, 365, 366, 3600, 1440, 4)
 """Factors between units of time, with those of working weeks and days and of rough months."""
 _HOUR, _CLOCK, _CENT = UNITS["hour"], 12, Fraction(1, 100)
+_AVERAGES = words_of("average averages mean midpoint")
+_SCORES = words_of("won win wins lost lose score scores scored record beat beats goals games match led leads series")
 _SUMS = ("+", "-", "sum")
 _MOST_TRIED = 24
 _UNUSUAL = (Meaning(from_left=True), Meaning(mixed_is_product=True), Meaning(nested=True), Meaning(unusual=True))
@@ -66,6 +69,8 @@ Judgement = tuple[Fit, Fraction, Fraction]
 """How both sides agree, and what they really are where they do not, in the unit of the right side."""
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _DOUBTFUL: Judgement = (Fit.DOUBTFUL, _ZERO, _ZERO)
+_CLASH: Judgement = (Fit.APART, _ZERO, _ZERO)
+"""False as it is written, by a factor that it may leave out: 1 hour = 60 hours."""
 
 
 def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgement:
@@ -79,8 +84,12 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
         return _in_its_unit(left, right) if found is Fit.APART else (found, _ZERO, _ZERO)
     percent = any(each.percent for each in (*left.numbers(), *right.numbers()))
     found = Fit.EQUAL if ours == theirs and not percent else _best_fit(equation, loosely)
-    clashes = found is Fit.EQUAL and _by_conversion(equation) is Fit.APART  # 3 * 10 minutes = 30 hours
-    if clashes or (found is Fit.APART and _is_meant_otherwise(equation, ours, theirs, words)):
+    words |= {"percent"} if percent else set()
+    if found is not Fit.DOUBTFUL and (found is Fit.EQUAL or _lacks_factor(equation, ours, theirs, words)):
+        if _by_conversion(equation) is Fit.APART or (percent and found is Fit.APART):
+            return _CLASH  # 3 * 10 minutes = 30 hours, 20% of 50 = 1000
+        return (found, _ZERO, _ZERO) if found is Fit.EQUAL else _DOUBTFUL
+    if found is Fit.APART and _is_meant_otherwise(equation, ours, theirs, words):
         return _DOUBTFUL
     if found is not Fit.APART:
         return found, _ZERO, _ZERO
@@ -122,7 +131,8 @@ def _is_fraction(node: Node) -> bool:
 def _is_conversion(left: Node, right: Node) -> bool:
     """Whether both sides are amounts in different units of one quantity: 2 hours = 120 minutes."""
     amounts = all(each.is_number or each.kind == "sum" for each in (left, right))
-    plain = not any(each.below or each.money for each in (*left.numbers(), *right.numbers()))
+    numbers = (*left.numbers(), *right.numbers())
+    plain = not any(each.below or each.money or (each.above and each.nouns) for each in numbers)
     return amounts and plain and _mixes_units(left, right)
 
 
@@ -179,11 +189,11 @@ def _by_conversion(equation: Equation, meaning: Meaning = CONVERTED) -> Fit:
 def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
     """Whether an equation whose sides differ may be meant in another way."""
     left, right, about = equation.left.node, equation.right.node, equation.about
-    ours, theirs, sides, numbers = one.number, other.number, (left, right), (*left.numbers(), *right.numbers())
+    ours, theirs, sides = one.number, other.number, (left, right)
     whole = right.is_number and right.places == 0 and theirs.denominator == 1 and ours.denominator != 1
     hundredths = right.money or (left.kind == "/" and left.parts[1].value == 100)
     start = _worth(left.parts[0]) if left.kind == "-" and left.parts[1].is_number else None
-    if (
+    return bool(
         ours == theirs  # 100 + 10% = 100.1
         or any(one is None or other is None or _agree(one.node, other.node) for one, other in equation.others)
         or any(  # 5 + 3 = 8 * 2
@@ -199,12 +209,19 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         or any(side.kind == "/" and _is_fraction(side.parts[0]) for side in sides)  # 12/25/2020
         # Pages 3-5 = 3 pages, 10 - 12 hours = 11 hours; 9 - 5 = 8 hours, 9 + 8 = 5 hours.
         or (start and ours < 0 and (theirs == 1 - ours or 0 <= theirs - start.number <= -ours))
+        # 7-5 = 6 on average, they won 3-1 = 4 games.
+        or (start and words & _AVERAGES and start.number >= theirs >= start.number - ours)
+        or (start and words & _SCORES and equation.others and theirs == 2 * start.number - ours)
         or (_HOUR in right.above and {"+": ours - theirs, "-": ours + theirs}.get(left.kind) == _CLOCK)
         or (_mixes_units(left, right) and _by_conversion(equation) is not Fit.APART)
-    ):
-        return True
-    ratio = abs(ours / theirs) if ours and theirs else _ONE
-    factors = hidden_factors(words | ({"percent"} if any(each.percent for each in numbers) else set()))
+    )
+
+
+def _lacks_factor(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
+    """Whether both sides differ by a factor that words of the sentence may stand for."""
+    sides = equation.left.node, equation.right.node
+    ratio = abs(one.number / other.number) if one.number and other.number else _ONE
+    factors = hidden_factors(words)
     if any(_has(side, "/") for side in sides):
         # Half a dozen is written 1/2 dozen, which reads as 1/24.
         factors |= {factor * factor for factor in factors}

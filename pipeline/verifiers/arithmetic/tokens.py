@@ -264,8 +264,8 @@ def _multiplies(token: Token, before: Token, following: Token) -> bool:
 def _part(token: Token, value: Fraction, found: list[Token]) -> Token:
     """A fraction in words, such as half or third, with the count before it: 3 quarters, a third."""
     start, glued = token.start, False
-    while found and found[-1].kind == "word" and found[-1].text.lower() in ("a", "one", "an"):
-        start = found.pop().start
+    if found and found[-1].kind == "word" and (counted := number_in_words(f"{found[-1].text} {token.text}")):
+        start, value = found.pop().start, counted
     if found and found[-1].kind == "number" and not found[-1].places and not found[-1].money:
         count = found.pop()
         start, glued, value = count.start, count.glued, count.value * value

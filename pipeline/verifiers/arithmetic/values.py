@@ -29,6 +29,7 @@ FAR = Fraction(1, 4)
 """It is wrong if it is off by more than this share."""
 _EXACT_TAILS = frozenset({"125", "375", "625", "875"})
 _REPEATING = words_of("33 66 67 16 17 83 11 22 44 55 56 77 78 88 89 14 29 28 43 42 57 71 86 85")
+_CUT = words_of("66 16 88 55 77 28 42 85")
 _THIRDS, _SIXTHS = words_of("33 66 67"), words_of("16 17 83")
 _FEWEST_PLACES = 2
 _GROUP = 3
@@ -87,8 +88,9 @@ PERCENTS = ("hundredths", "plain", "relative")
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A way to read expressions. `scaled`: million and its like multiply. `from_left`: operators have no precedence.
-    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, and 1.500 is 1500, as in many
-    languages. `sizes`: numbers are in base units, with sizes of units that are not those of the table."""
+    `nested`: 3 / 1/4 is 3 / (1/4), and 6/2*3 is 6/(2*3). `unusual`: -3^2 is 9, 1.500 is 1500, as in many
+    languages, ($5) is -$5, and 0.1(6) is 1/6. `mixed_is_product`: also, 5 ^ 3 is of bits. `sizes`: numbers are in base units,
+    with sizes of units that are not those of the table."""
 
     percent: str = "hundredths"
     scaled: bool = True
@@ -127,7 +129,8 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
             total = _operated(operator, total, value_of(term, plain, rounded), plain, term)
         return total
     if node.kind == "number":
-        return _number(node, meaning, rounded)
+        found = _number(node, meaning, rounded)
+        return replace(found, number=-found.number) if meaning.unusual and node.grouped else found
     if node.kind == "sum":
         if meaning.sizes is None:
             raise UnreadableError
@@ -137,6 +140,9 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
         top, middle = node.parts[0].parts
         node = Node("/", (top, Node(node.kind, (middle, node.parts[1]), grouped=True)))
     first, *rest = [value_of(part, meaning, rounded) for part in node.parts]
+    if meaning.unusual and node.kind == "*" and node.parts[0].places and node.parts[1].grouped and rest[0].number < 0:
+        digits = -rest[0].number
+        return Value(first.number + digits / (10 ** len(str(digits)) - 1) / 10 ** node.parts[0].places)
     if node.kind == "negative":
         base = node.parts[0]
         even = meaning.unusual and base.kind == "^" and value_of(base.parts[1]).number % 2 == 0
@@ -148,7 +154,8 @@ def value_of(node: Node, meaning: Meaning = USUAL, rounded: Rounded = lambda _: 
     if any(each.powers or each.radius for each in (first, *rest)):
         raise UnreadableError
     if node.kind == "^":
-        return Value(_power(first.number, rest[0].number))
+        bits = int(first.number) ^ int(rest[0].number)
+        return Value(Fraction(bits) if meaning.mixed_is_product else _power(first.number, rest[0].number))
     return Value(_factorial(first.number) if node.kind == "!" else _root(first.number))
 
 
@@ -286,4 +293,5 @@ def maybe_rounded(node: Node, *, loosely: bool) -> Fraction:
     repeats = tail[1:] in (_THIRDS if node.money else _REPEATING if node.places else _THIRDS | _SIXTHS)
     long = node.places > _FEWEST_PLACES and tail not in _EXACT_TAILS and not tail.endswith("0")
     looks = node.places + 2 * node.percent >= _FEWEST_PLACES and (loosely or repeats or long)
-    return Fraction(1, 2 * 10**node.places) if looks else Fraction(0)
+    # 66% may be 2/3.
+    return Fraction(1 + (tail[1:] in _CUT), 2 * 10**node.places) if looks else Fraction(0)

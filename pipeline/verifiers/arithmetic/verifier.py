@@ -15,7 +15,7 @@ from pipeline.verifiers.arithmetic.equations import equations_of
 from pipeline.verifiers.arithmetic.expressions import Budget
 from pipeline.verifiers.arithmetic.judging import judge
 from pipeline.verifiers.arithmetic.tokens import plain, tokens_of
-from pipeline.verifiers.arithmetic.words import is_doubtful, is_mentioned
+from pipeline.verifiers.arithmetic.words import is_doubtful, is_mentioned, redefines
 from pipeline.verifiers.base import UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.sentences import holding, in_a_line, sentence_around
 from pipeline.verifiers.settings import ArithmeticConfig
@@ -40,22 +40,26 @@ class Arithmetic(Verifier):
     def verify(self, step: StepInContext) -> Finding:
         if len(step.step) > self.settings.most_characters or not any(mark in step.step for mark in "=≈≅≃∼~\\q"):
             return UNKNOWN
+        if redefines(step):
+            return UNKNOWN
         held: list[str] = []
         doubted = 0
         for fit, shown, place in _judged(step.step):
             if fit is Fit.EQUAL and not is_mentioned(*place):
                 held.append(shown)
             elif fit is Fit.APART:
-                if not is_doubtful(step, *place) and not _states_false_equation(step.problem[:_MOST_OF_PROBLEM]):
+                if shown and not is_doubtful(step, *place) and not _states_false_equation(step.problem):
                     return Finding(verdict=StepVerdict.REFUTED, evidence=shown)
                 doubted += 1
                 if doubted > MOST_DOUBTED:
                     break
-        return holding(held)
+        return UNKNOWN if doubted else holding(held)
 
 
 def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
-    """How each equation of a text is judged, the equation with what is wrong, and the text where it stands; marks first."""
+    """How each equation of a text is judged, the equation with what is wrong, and the text where it stands; marks first.
+
+    Nothing is shown of one that is false as it is written, and may be meant otherwise."""
     loosely = _LOOSE.search(text) is not None
     budget = Budget(left=TOKENS_PER_CHARACTER * len(text))
     for part in map(plain, (*_MARK.findall(text), _MARK.sub("", text))):
@@ -69,14 +73,15 @@ def _judged(text: str) -> Iterator[tuple[Fit, str, tuple[str, int, int]]]:
                 sides = (part[equation.start : equation.middle], part[equation.after : equation.end], ours)
                 if equation.left.node.is_number and not equation.right.node.is_number:
                     sides = (sides[1], sides[0], theirs)
-                shown += f": {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
+                wrong = f"{shown}: {in_a_line(sides[0])} is {_number(sides[2])}, not {in_a_line(sides[1])}"
+                shown = wrong if ours != theirs else ""
             yield fit, shown, place
 
 
 @lru_cache(maxsize=64)
 def _states_false_equation(problem: str) -> bool:
     """Whether a problem states a false equation, which its solutions quote."""
-    return any(fit is Fit.APART for fit, *_ in _judged(problem))
+    return any(fit is Fit.APART and shown for fit, shown, _ in _judged(problem[:_MOST_OF_PROBLEM]))
 
 
 def _number(number: Fraction) -> str:
