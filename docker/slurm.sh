@@ -56,7 +56,7 @@ export RAY_worker_niceness="${RAY_worker_niceness:-0}"
 
 # Another account can make a folder of that name first, so every node looks whose it is. Nobody can exchange one that is ours.
 # shellcheck disable=SC2016
-private='mkdir -m 700 "$0" 2>/dev/null; case "$(stat -c %u%A "$0")" in "$(id -u)drwx--"[-S]---) exit 0 ;; esac; '
+private='mkdir -p "${0%/*}"; mkdir -m 700 "$0" 2>/dev/null; case "$(stat -c %u%A "$0")" in "$(id -u)drwx--"[-S]---) exit 0 ;; esac; '
 # shellcheck disable=SC2016
 private+='echo "stepvalue: $0 on $(uname -n) is not a folder that only you can enter: chmod 700 it, or name another folder in '
 private+='STEPVALUE_NODE_CACHE" >&2; exit 2'
@@ -76,10 +76,12 @@ if [ "$nodes" -eq 1 ]; then
   [ "$local_cache" != "$node_folder" ] || bash -c "$private" "$node_folder" || exit 2
   bash -c "$pipeline" pipeline "$@" &
 else
-  [ "$local_cache" != "$node_folder" ] || srun --export=ALL bash -c "$private" "$node_folder" || exit 2
-  # Ray opens its folder to every account, and runs what whoever reaches its ports sends. The token stands in the environment
-  # alone, which srun hands on and other accounts cannot read.
-  export RAY_TMPDIR="${RAY_TMPDIR:-$local_cache}" RAY_AUTH_MODE="${RAY_AUTH_MODE:-token}" RAY_AUTH_TOKEN
+  # Ray opens its folder to every account, and runs what whoever reaches its ports sends. So the folder lies in one that nobody
+  # else can enter. The token stands in the environment alone, which srun hands on and other accounts cannot read.
+  alone="$local_cache"
+  [ "$alone" = "$node_folder" ] || alone="$local_cache/r"
+  srun --export=ALL bash -c "$private" "$alone" || exit 2
+  export RAY_TMPDIR="${RAY_TMPDIR:-$alone}" RAY_AUTH_MODE="${RAY_AUTH_MODE:-token}" RAY_AUTH_TOKEN
   [ -n "${RAY_AUTH_TOKEN:-}${RAY_AUTH_TOKEN_PATH:-}" ] || RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
   head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
   # Seconds that the head waits for the others, and they for it: 30 by default, too few for a cold file system.

@@ -155,7 +155,8 @@ def test_ray_has_a_token_of_the_job_that_stands_on_no_command_line(slurm: Slurm)
     for _ in range(2):
         assert slurm.start(2).wait(SECONDS) == 0
         folder, mode, token = Path(f"{slurm.log}.ray").read_text().split()
-        assert (folder, mode) == (str(slurm.folder / "node"), "token")
+        assert (folder, mode) == (str(slurm.folder / "node/r"), "token")
+        assert Path(folder).stat().st_mode & 0o777 == 0o700
         assert re.fullmatch("[0-9a-f]{64}", token)
         assert token not in slurm.log.read_text("utf-8")
         tokens.add(token)

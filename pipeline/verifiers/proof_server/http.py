@@ -54,12 +54,15 @@ def _tried(url: str, path: str, body: bytes, seconds: float) -> bytes:
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     said: SimpleQueue[tuple[int, bytes] | Exception] = SimpleQueue()
     opened: list[socket.socket] = []
+    is_over = threading.Event()
 
     def exchange() -> None:
         try:
             with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
                 connection.connect()
                 opened.append(connection.sock)
+                if is_over.is_set():
+                    return
                 connection.request("POST", parts.path.rstrip("/") + path, body, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 said.put((response.status, response.read(MOST_BYTES + 1)))
@@ -80,6 +83,7 @@ def _tried(url: str, path: str, body: bytes, seconds: float) -> bytes:
     except (OSError, HTTPException) as error:
         raise _Failed(f"it does not answer: {str(error) or type(error).__name__}") from error
     finally:
+        is_over.set()
         for each in opened:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
