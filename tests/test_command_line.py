@@ -11,6 +11,7 @@ import yaml
 import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
+from pipeline.cli.check import CHECK
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
@@ -115,6 +116,14 @@ def test_presets_read_their_data_sets() -> None:
     assert compose_label(["data=math", *FILLED]).data.splitter is Splitter.sentence
     for layout in (Layout.prm800k, Layout.processbench, Layout.math_shepherd, Layout.prmbench):
         assert compose_label([f"data={layout.value}", *FILLED]).data.layout is layout
+
+
+def test_a_relative_table_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers have other working folders, and so have later commands on the run."""
+    monkeypatch.chdir(tmp_path)
+    graders = [compose_label([*FILLED, "grader=facts", f"grader.table={name}"]).grader for name in ("a.csv", "sample")]
+    verifier = compose(CHECK, ["run_dir=x", "checks=[facts]", "verifier.table=a.csv"]).settings().verifier
+    assert [each.table for each in (*graders, verifier)] == [str(tmp_path / "a.csv"), "sample", str(tmp_path / "a.csv")]
 
 
 def test_what_the_user_says_wins_over_every_file() -> None:

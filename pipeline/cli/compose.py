@@ -8,6 +8,7 @@ settings.
 """
 
 import dataclasses
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ from pipeline.cli.schema import (
     settings_elsewhere,
     texts_elsewhere,
 )
-from pipeline.config.fields import OWN, ChosenSettings, describe_settings
+from pipeline.config.fields import OWN, SAMPLE, TABLE, ChosenSettings, Settings, describe_settings
 from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
@@ -102,6 +103,7 @@ class ComposedSettings:
         except MissingMandatoryValue as error:
             key = error.full_key or "a setting"
             raise UsageError(f"{key} is not set: give {key}=...") from error
+        _make_paths_absolute(found)
         return _static(found, self.schema, self.own)
 
 
@@ -338,6 +340,15 @@ def _as_usage_errors(own: Sequence[OwnSettings], typed: Mapping[str, str]) -> It
         raise UsageError(placed(_cause(error), own, typed)) from error
     except ValueError as error:
         raise UsageError(placed(str(error), own, typed)) from error
+
+
+def _make_paths_absolute(section: Any) -> None:
+    for field in describe_settings(type(section)):
+        value = getattr(section, field.name)
+        if TABLE in field.marks and value not in (None, SAMPLE):
+            setattr(section, field.name, os.path.abspath(value))
+        elif isinstance(value, Settings):
+            _make_paths_absolute(value)
 
 
 def _static(found: Any, schema: type, own: ImplementationSettings | None) -> Any:

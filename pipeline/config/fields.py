@@ -31,11 +31,16 @@ class Mark(Enum):
     """The setting alone chooses the implementation that has it."""
     BY_GROUP = "by group"
     """The group's option sets it, together with the settings that belong to it. Given directly, it stands for that option."""
+    TABLE = "table"
+    """The setting is a file, or SAMPLE. A command makes its path absolute: workers and later commands have other folders."""
 
 
 S = TypeVar("S")
 
 FREE, RELABEL, REFUSED, CHOOSES, BY_GROUP = Mark.FREE, Mark.RELABEL, Mark.REFUSED, Mark.CHOOSES, Mark.BY_GROUP
+TABLE = Mark.TABLE
+SAMPLE = "sample"
+"""The name of a shipped table."""
 
 
 OWN: Final = {"omegaconf_ignore": True}

@@ -8,7 +8,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Fallback, Sandbox, TimeoutIs, UnreadableIs
-from pipeline.config.fields import FREE, RELABEL, check
+from pipeline.config.fields import FREE, RELABEL, TABLE, check
 from pipeline.config.label import GraderConfig
 
 
@@ -60,7 +60,7 @@ class CodeConfig(GraderConfig):
 @dataclass(kw_only=True, slots=True)
 class FactsConfig(GraderConfig):
     kind: Annotated[str, RELABEL] = "facts"
-    table: Annotated[str | None, RELABEL] = None
+    table: Annotated[str | None, RELABEL, TABLE] = None
     """A table of facts whose aliases count: an answer that names the same entity as the known answer is correct. It is a file
     as for `verifier.table`, on each machine, or `sample` for the shipped one. null: none."""
     relative_tolerance: Annotated[float, Range(ge=0, lt=0.5), RELABEL] = 0.0

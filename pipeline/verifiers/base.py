@@ -104,11 +104,6 @@ class Verifier(Protocol):
         return {}
 
     @classmethod
-    def lasting(cls, settings: Any) -> Any:
-        """The settings as they mean the same in any working folder, such as that of the processes that check."""
-        return settings
-
-    @classmethod
     def missing(cls, settings: Any) -> str:
         """What it needs and this machine lacks, and how to get it: "needs coqtop: apt-get install coq". Empty if it lacks
         nothing. `check` leaves a verifier that lacks something out, and goes on with the others."""

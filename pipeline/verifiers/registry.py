@@ -58,8 +58,10 @@ def named_verifiers(names: Sequence[str], given: VerifierConfig) -> list[Verifie
                 f"checks=[{name}]: there is no such verifier here: {choice_hint(name, known)} (or install the plug-in that "
                 "provides it)"
             )
-    chosen = (given if name == given.kind else VERIFIERS.settings(name)(kind=name) for name in names)
-    return [_stated(each, "lasting") or complete_settings(each, VERIFIERS) for each in chosen]
+    return [
+        complete_settings(given if name == given.kind else VERIFIERS.settings(name)(kind=name), VERIFIERS)
+        for name in names
+    ]
 
 
 def inputs_of(settings: VerifierConfig) -> Mapping[str, str]:

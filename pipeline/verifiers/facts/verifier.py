@@ -5,14 +5,13 @@ It never proves a whole step. Everything doubtful is unknown: see `claims` for w
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 from pipeline.core.formatting import format_count
 from pipeline.data.facts.table import Entry, Table, contents_of, contradiction, fit_of_entry, stated
 from pipeline.data.numbers import Fit
-from pipeline.data.rows import lasting_path
 from pipeline.verifiers.base import MOST_EVIDENCE, UNKNOWN, Finding, StepInContext, StepVerdict, Verifier
 from pipeline.verifiers.facts.claims import FRAMED, OTHER_WORLD, REVOKED, UNSURE, Claim, claims_of
 from pipeline.verifiers.sentences import in_a_line, several
@@ -41,10 +40,6 @@ class Facts(Verifier):
         super().__init__(settings)
         self._table = Table(settings.table, SETTING)
         self._keys_of_problem = lru_cache(maxsize=64)(self._claimed_keys)
-
-    @classmethod
-    def lasting(cls, settings: FactsConfig) -> FactsConfig:
-        return replace(settings, table=lasting_path(settings.table) or settings.table)
 
     @classmethod
     def inputs(cls, settings: FactsConfig) -> dict[str, str]:

@@ -17,8 +17,7 @@ from pipeline.core.errors import PlaceError, PluginError, StepvalueError
 from pipeline.core.records import ChainText
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.verifiers.base import Fault, StepVerdict
-from pipeline.verifiers.registry import named_verifiers
-from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig, FactsConfig
+from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig
 from tests.checkout import ROOT
 from tests.runtime.checking.hostile import ObedientConfig
 from tests.runtime.checking.runs import obedient
@@ -173,13 +172,3 @@ def test_a_verifier_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(PluginError, match=r"verifier\.kind=nobody: there is no such verifier here"):
         unknown.start()
     unknown.close()
-
-
-def test_a_relative_path_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("facts.csv").write_text("entity,attribute,value\nPeru,capital,Lima\n")
-    (settings,) = named_verifiers(["facts"], FactsConfig(table="facts.csv"))
-    checker = StepChecker(settings, 1)
-    (found,) = checker.checked(chain("The capital of Peru is Lima."))
-    checker.close()
-    assert found.finding.verdict is StepVerdict.HOLDS
