@@ -1,5 +1,6 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,23 +25,27 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
+    from pipeline.engines.hub import hub_asked_once
+    from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import stoppable
     from pipeline.runtime.workload import labelling
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
+    hub = hub_asked_once() if policy_for(config.policy).needs(1.0).hub_names else nullcontext()
     try:
-        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view:
+        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view, hub:
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
                 config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at
             )
+            proposal = proposed_setting(config)
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(console, forecast, out, proposed_setting(config))
+    print_plan(console, forecast, out, proposal)
     return 0
 
 
