@@ -1,13 +1,13 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.cli.command import Command
 from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import Interrupted, UsageError
+from pipeline.core.errors import Interrupted, PolicyError, UsageError
 from pipeline.core.forecast import MARK, encode_forecast
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
@@ -33,9 +33,11 @@ def _plan(config: LabelConfig) -> int:
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
-    hub = hub_asked_once() if policy_for(config.policy).needs(1.0).hub_names else nullcontext()
     try:
-        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view, hub:
+        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view, ExitStack() as hub:
+            with suppress(PolicyError):  # the plan says why the policy cannot be loaded
+                if policy_for(config.policy).needs(1.0).hub_names:
+                    hub.enter_context(hub_asked_once())
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
                 config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at

@@ -29,7 +29,6 @@ from pipeline.verifiers.base import Covers, Fault, StepVerdict
 _FAULTS = {None, *Fault}
 _OF_CHAIN = [name for name in SCORES.names if name in CHAINS.names]
 
-
 Faults = Callable[[pa.Table, Sequence[pa.Table], Settings], Iterator[str]]
 """What is wrong with the rows of a unit with these chains, in a run with these settings."""
 

@@ -92,8 +92,7 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         estimated = f"tokens are estimated from characters, {CHARACTERS_PER_TOKEN} for a token: {why_not}"
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
     too_long = None if context is None else survey.planned.too_long
-    planned = replace(survey.planned, estimated=estimated, context=context, too_long=too_long)
-    survey = replace(survey, planned=planned)
+    survey = replace(survey, planned=replace(survey.planned, estimated=estimated, context=context, too_long=too_long))
     rng = np.random.default_rng(config.plan.seed)
     pilot: PilotResult | None = None
     if not config.plan.pilot:
