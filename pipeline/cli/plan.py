@@ -1,12 +1,13 @@
 """The command `plan`: estimates the cost of a run and writes it to `plan.json`."""
 
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.cli.command import Command
 from pipeline.cli.label import check_contradictions, set_up_ray
 from pipeline.config.label import LabelConfig
-from pipeline.core.errors import Interrupted, UsageError
+from pipeline.core.errors import Interrupted, PolicyError, UsageError
 from pipeline.core.forecast import MARK, encode_forecast
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
@@ -24,6 +25,8 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
+    from pipeline.engines.hub import hub_asked_once
+    from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import stoppable
     from pipeline.runtime.workload import labelling
@@ -31,16 +34,20 @@ def _plan(config: LabelConfig) -> int:
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)
     try:
-        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view:
+        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view, ExitStack() as hub:
+            with suppress(PolicyError):  # the plan says why the policy cannot be loaded
+                if policy_for(config.policy).needs(1.0).hub_names:
+                    hub.enter_context(hub_asked_once())
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
                 config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at
             )
+            proposal = proposed_setting(config)
     except Interrupted as error:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(console, forecast, out, proposed_setting(config))
+    print_plan(console, forecast, out, proposal)
     return 0
 
 

@@ -26,7 +26,7 @@ _WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """An expected value with a 95 % interval."""
+    """An expected value between two ends: a 95 % interval if a pilot measured it, else by assumption."""
 
     low: float
     expected: float
@@ -45,8 +45,8 @@ class PlannedWork:
     counted.
 
     `prefixes` counts the distinct prefixes for which estimators may request rollouts. `too_long` more prefixes do not fit into
-    the context of `context` tokens; `unfit` names the first of them. `prompt_tokens` counts the tokens of every prompt once,
-    `distinct_prompt_tokens` counts a beginning that several prompts share once.
+    the context of `context` tokens, both None if that is unknown; `unfit` names the first of them. `prompt_tokens` counts the
+    tokens of every prompt once, `distinct_prompt_tokens` counts a beginning that several prompts share once.
     """
 
     rows: int
@@ -57,10 +57,10 @@ class PlannedWork:
     chains: int
     steps: int
     prefixes: int
-    too_long: int
+    too_long: int | None
     prompt_tokens: int
     distinct_prompt_tokens: int
-    context: int
+    context: int | None
     unfit: tuple[str, ...] = ()
     chains_drawn: bool = False
     estimated: str = ""

@@ -43,10 +43,11 @@ forecasts = st.builds(
         rejects=st.dictionaries(st.text(max_size=9), counts, max_size=3),
         unfit=st.lists(st.text(max_size=20), max_size=3).map(tuple),
         **dict.fromkeys(
-            ("rows", "used", "rejected", "problems", "chains", "steps", "prefixes", "too_long", "prompt_tokens"), counts
+            ("rows", "used", "rejected", "problems", "chains", "steps", "prefixes", "prompt_tokens"), counts
         ),
+        too_long=st.none() | counts,
         distinct_prompt_tokens=counts,
-        context=counts,
+        context=st.none() | counts,
     ),
     pilot=st.builds(
         Pilot,

@@ -13,12 +13,14 @@ from pipeline.analysis.plan.render import print_plan
 from pipeline.analysis.plan.run import proposed_setting
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.forecast import Range
+from pipeline.engines import hub
 from tests import models
 from tests.plan.planning import labelled, planned, problems
 
 pytestmark = pytest.mark.slow
 
 ESTIMATORS = ["pooled", "fixed", "first_success", "bisect"]
+H100 = "policy.device.name=H100 SXM"
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -27,13 +29,9 @@ def test_what_is_planned_is_what_is_labelled_and_the_cost_lies_in_its_range(tmp_
     forecast = planned(tmp_path, problems(40, seed=3), *settings)
     totals = labelled(tmp_path, *settings).totals
     found = forecast.planned
-    assert (found.rows, found.used, found.problems, found.chains) == (
-        totals.rows,
-        totals.used,
-        totals.problems,
-        totals.chains,
-    )
-    assert found.prefixes + found.too_long == totals.prefixes
+    for name in ("rows", "used", "problems", "chains"):
+        assert getattr(found, name) == getattr(totals, name)
+    assert found.prefixes == totals.prefixes - totals.too_long
     assert forecast.pilot.measured
     assert forecast.pilot.problems == 16
     assert totals.rollouts in forecast.cost.rollouts
@@ -85,7 +83,8 @@ def test_without_a_pilot_the_cost_rests_on_what_is_assumed(tmp_path: Path) -> No
     assert forecast.cost.device_hours.expected == pytest.approx(hours)
     assert forecast.cost.wall_hours.expected == pytest.approx(hours / 4)
     assert forecast.cost.money.expected == pytest.approx(2 * hours)
-    assert forecast.limit.device_hours == forecast.cost.device_hours.high
+    work = forecast.cost.device_hours.high - forecast.starting.device_hours.high
+    assert forecast.limit.device_hours == pytest.approx(work)
 
 
 @pytest.mark.parametrize("policy", ["hf", "openai"])
@@ -110,6 +109,23 @@ def test_without_the_tokenizer_tokens_are_estimated_from_characters(tmp_path: Pa
     shown = io.StringIO()
     print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
     assert forecast.planned.estimated in shown.getvalue()
+    assert (forecast.planned.context, forecast.planned.too_long) == (None, None)
+    assert "95 of 100" not in shown.getvalue()
+    assert ("by assumption, in the figures" in shown.getvalue()) is (forecast.cost.device_hours is not None)
+
+
+def test_a_hub_that_is_away_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offline: list[bool] = []
+
+    def download(*_: object, **__: object) -> str:
+        offline.append(hub.hub_is_off())
+        raise OSError
+
+    monkeypatch.setattr(hub, "_unreachable", lambda: "ConnectError")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    assert main(["plan", "data=sample", "policy.model=nobody/none", f"plan.out={tmp_path / 'plan.json'}"]) == 0
+    assert offline
+    assert all(offline)
 
 
 def test_what_does_not_fit_the_context_is_named(tmp_path: Path) -> None:
@@ -155,27 +171,19 @@ def test_how_a_plan_is_reported_in_a_narrow_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "overrides", "proposed"),
+    ("layers", "overrides", "proposed"),
     [
-        ({**models.QWEN_7B, "num_hidden_layers": 7}, ["policy.device.name=H100 SXM"], True),
-        (models.QWEN_7B, ["policy.device.name=H100 SXM"], False),
-        ({**models.QWEN_7B, "num_hidden_layers": 7}, [], False),
-        (
-            {**models.QWEN_7B, "num_hidden_layers": 7},
-            ["policy.device.name=H100 SXM", "cluster.gpus_per_worker=1"],
-            False,
-        ),
-        (
-            {**models.QWEN_7B, "num_hidden_layers": 7},
-            ["policy.device.name=H100 SXM", "policy.tensor_parallel=2"],
-            False,
-        ),
+        (7, [H100], True),
+        (28, [H100], False),
+        (7, [], False),
+        (7, [H100, "cluster.gpus_per_worker=1"], False),
+        (7, [H100, "policy.tensor_parallel=2"], False),
     ],
 )
 def test_two_engines_on_a_gpu_are_proposed_for_small_models(
-    tmp_path: Path, model: dict[str, object], overrides: list[str], proposed: bool
+    tmp_path: Path, layers: int, overrides: list[str], proposed: bool
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(model))
+    (tmp_path / "config.json").write_text(json.dumps({**models.QWEN_7B, "num_hidden_layers": layers}))
     proposal = proposed_setting(compose_label(["data=sample", f"policy.model={tmp_path}", *overrides]))
     assert ("cluster.gpus_per_worker=0.5 runs 2 engines on each GPU" in proposal) is proposed
     assert bool(proposal) is proposed
@@ -206,7 +214,7 @@ bisect                 258            132,209           0.038          0:02:17  
                     24–766     11,074–480,249     0.0035–0.16  0:00:13–0:09:42    0.0052–0.24
 starts alone                                           0.0014          0:00:05         0.0021
                                                0.00069–0.0028  0:00:02–0:00:10  0.0010–0.0042
-          a range contains the real cost of 95 of 100 runs; 1 device at 1.5 per hour
+          ranges rest on the assumptions alone; 1 device at 1.5 per hour
 starts    5 s of each worker, by assumption, in the figures above. Each start of the run costs that; no limit counts it
 plan      plan.json: `label budget=plan.json` with these settings stops at about 2,838,291 tokens or 1.05 device hours of work
 """

@@ -4,7 +4,7 @@ It asks no verifier and no scorer again. Memory grows with the number of chains,
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger
 from pipeline.analysis.audit.result import AuditReport
 from pipeline.analysis.audit.sequences import content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import again_remedy, audited_chain_run
+from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_chain_run
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Totals
@@ -29,49 +29,49 @@ from pipeline.verifiers.base import Covers, Fault, StepVerdict
 _FAULTS = {None, *Fault}
 _OF_CHAIN = [name for name in SCORES.names if name in CHAINS.names]
 
-
 Faults = Callable[[pa.Table, Sequence[pa.Table], Settings], Iterator[str]]
 """What is wrong with the rows of a unit with these chains, in a run with these settings."""
 
 
 def audited_check(storage: Storage) -> AuditReport:
     """The audit of the run directory of a check."""
-    proof = partial(partial, _prove, Check.FINDINGS, _finding_faults, finding_totals)
-    return audited_chain_run(storage, CHECK, proof)
+    return audited_chain_run(storage, CHECK, _Proof(Check.FINDINGS, _finding_faults, finding_totals).of_run)
 
 
 def audited_score(storage: Storage) -> AuditReport:
     """The audit of a folder of `score`."""
-    return audited_chain_run(storage, SCORE, partial(partial, _prove, Check.SCORES, _score_faults, score_totals))
+    return audited_chain_run(storage, SCORE, _Proof(Check.SCORES, _score_faults, score_totals).of_run)
 
 
-def _prove(
-    check: Check,
-    faults_of: Faults,
-    totals_of: Callable[[pa.Table], Totals],
-    settings: Settings,
-    verifier: FileVerifier,
-    ledger: Ledger,
-    sequence: RecordSequence,
-    chains: pa.Table,
-    _newest: Sequence[ShardRecord],
-) -> None:
-    """Find the faults of a unit."""
-    remedy = again_remedy(sequence, ledger.command)
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """How the rows of units are proved, which `check` counts."""
 
-    def prove_totals(commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
-        counted = sum((totals_of(table) for shard, table in tables.items() if shard in commit.shards), Totals())
-        ledger.compare_totals(commit, counted, f"the {check} have", remedy)
+    check: Check
+    faults_of: Faults
+    totals_of: Callable[[pa.Table], Totals]
 
-    if (found := whole_unit(sequence, verifier, ledger, prove_totals)) is None:
-        return
-    whole, tables = found
-    named = [tables[shard] for shard in whole.shards]
-    with content_checked(ledger, check, commit_name(whole), remedy):
-        ledger.count(check, sum(table.num_rows for table in named))
-        ledger.faults(check, commit_name(whole), faults_of(chains, named, settings), remedy)
-        ledger.count(Check.TOTALS)
-        prove_totals(whole, tables)
+    def of_run(self, settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Prove:
+        """What finds the faults of the units of a run."""
+
+        def prove(sequence: RecordSequence, chains: pa.Table, _: Sequence[ShardRecord]) -> None:
+            remedy = again_remedy(sequence, ledger.command)
+
+            def prove_totals(commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
+                own = (table for shard, table in tables.items() if shard in commit.shards)
+                ledger.compare_totals(commit, sum(map(self.totals_of, own), Totals()), f"the {self.check} have", remedy)
+
+            if (found := whole_unit(sequence, verifier, ledger, prove_totals)) is None:
+                return
+            whole, tables = found
+            named = [tables[shard] for shard in whole.shards]
+            with content_checked(ledger, self.check, commit_name(whole), remedy):
+                ledger.count(self.check, sum(table.num_rows for table in named))
+                ledger.faults(self.check, commit_name(whole), self.faults_of(chains, named, settings), remedy)
+                ledger.count(Check.TOTALS)
+                prove_totals(whole, tables)
+
+        return prove
 
 
 def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:

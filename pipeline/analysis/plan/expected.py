@@ -90,10 +90,12 @@ class Amounts:
 
 
 def amounts_by_simulation(
-    sampled: SampledProblems, estimator: Estimator, rollouts: int, state: Any, rng: np.random.Generator
+    sampled: SampledProblems, estimator: Estimator, rollouts: int, rng: np.random.Generator, learned: Any = None
 ) -> Amounts:
-    """The cost of all problems, by simulation on the believed values of the sampled ones."""
+    """The cost of all problems, by simulation on the believed values of the sampled ones. Without `learned`, the estimator has
+    learned nothing yet."""
     found = []
+    state = estimator.learner.initial() if estimator.learner and learned is None else learned
     for _ in range(_REPLICATES):
         of_trees = iter(
             simulate(sampled.labelled, sampled.believed, rollouts=rollouts, estimator=estimator, state=state, rng=rng)
@@ -128,8 +130,8 @@ def amounts_with_learning(
     if learner is None:
         return amounts
     later = learner.familiar(learner.learn(learner.initial(), sampled.labelled, trials))
-    before = amounts_by_simulation(sampled, estimator, rollouts, learner.initial(), rng)
-    after = amounts_by_simulation(sampled, estimator, rollouts, later, rng)
+    before = amounts_by_simulation(sampled, estimator, rollouts, rng)
+    after = amounts_by_simulation(sampled, estimator, rollouts, rng, later)
 
     def learning(known: Range, then: Range, now: Range) -> Range:
         factor = now.expected / then.expected if then.expected else 1.0

@@ -26,9 +26,13 @@ def print_plan(console: Console, forecast: Forecast, written: Path, proposal: st
         line(text)
     console.width = max(console.width, _WIDTH)
     console.print(_table(forecast))
-    line("          a range contains the real cost of 95 of 100 runs" + _devices(forecast))
+    pilot, hours_known = forecast.pilot, forecast.cost.device_hours is not None
+    ranges = (
+        "a range contains the real cost of 95 of 100 runs" if pilot.measured else "ranges rest on the assumptions alone"
+    )
+    line(f"          {ranges}{_devices(forecast)}")
     line(
-        f"starts    {forecast.pilot.start_seconds:.0f} s of each worker, {forecast.pilot.started_as}, in the figures above. "
+        f"starts    {pilot.start_seconds:.0f} s of each worker, {pilot.started_as}{', in the figures above' * hours_known}. "
         "Each start of the run costs that; no limit counts it"
     )
     line(f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}")
@@ -58,7 +62,7 @@ def _input_lines(planned: PlannedWork) -> list[str]:
     )
     if planned.estimated:
         lines.append(f"          {planned.estimated}")
-    if planned.too_long:
+    if planned.too_long and planned.context is not None:
         lines.append(
             f"too long  for the context of {format_count(planned.context, 'token')}: {format_count(planned.too_long, 'prefix')}"
         )
@@ -90,7 +94,8 @@ def _table(forecast: Forecast) -> Table:
     for name in ["rollouts", "tokens", "device hours", "wall time", *(["money"] if price else [])]:
         table.add_column(name, justify="right")
     for cost in (forecast.cost, *forecast.others):
-        cells = [cost.estimator, _cell(cost.rollouts, _amount), _cell(cost.tokens, _amount), *_times(cost, price=price)]
+        amounts = (_cell(each, "{:,.0f}".format) for each in (cost.rollouts, cost.tokens))
+        cells = [cost.estimator, *amounts, *_times(cost, price=price)]
         table.add_row(*(Text(cell, style="bold" if cost is forecast.cost else "") for cell in cells))
     table.add_row("starts alone", "", "", *_times(forecast.starting, price=price))
     return table
@@ -117,10 +122,6 @@ def _between(known: Range, digits: int = 0) -> str:
 def _cell(known: Range, shown: Callable[[float], str]) -> str:
     low, expected, high = (shown(part) for part in (known.low, known.expected, known.high))
     return expected if low == high else f"{expected}\n{low}–{high}"
-
-
-def _amount(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def _hours(number: float) -> str:

@@ -8,10 +8,9 @@ import math
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,6 @@ from pipeline.core.forecast import Forecast, Limit, Pilot, PlannedWork, Range
 from pipeline.core.records import InputRow
 from pipeline.data.prompts import root_id
 from pipeline.engines.base import PolicyFacts, Unloaded
-from pipeline.engines.hub import hub_asked_once
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -63,8 +61,6 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.temporary import temporary_folder
-
-_NO_PILOT = "plan.pilot=false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,26 +78,25 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
     If the policy cannot be loaded here, the cost rests on assumptions, and without its tokenizer tokens are estimated from
     characters. Raises InputError, Interrupted, and UsageError if there is no pilot but the policy would have to draw chains.
     """
-    asked = policy_for(config.policy)
     place = place_of(config)
     identity_of_run = place.identity
     staged_id = str(identity_of_run[STAGED_INPUT])
-    policy: PolicyFacts = Unloaded(
-        tokenizer=CharacterTokenizer(), max_model_len=config.policy.max_model_len or sys.maxsize
-    )
+    context = config.policy.max_model_len
+    policy: PolicyFacts = Unloaded(tokenizer=CharacterTokenizer(), max_model_len=context or sys.maxsize)
     why_not = estimated = ""
     try:
-        with hub_asked_once() if asked.needs(1.0).hub_names else nullcontext():
-            policy = asyncio.run(asked.facts(config.sampling))
+        policy = asyncio.run(policy_for(config.policy).facts(config.sampling))
+        context = policy.max_model_len
     except PolicyError as error:
         why_not = str(error)
         estimated = f"tokens are estimated from characters, {CHARACTERS_PER_TOKEN} for a token: {why_not}"
     survey = survey_input(config, policy, staged_id, ROLLOUTS, watch, stop)
-    survey = replace(survey, planned=replace(survey.planned, estimated=estimated))
+    too_long = None if context is None else survey.planned.too_long
+    survey = replace(survey, planned=replace(survey.planned, estimated=estimated, context=context, too_long=too_long))
     rng = np.random.default_rng(config.plan.seed)
     pilot: PilotResult | None = None
     if not config.plan.pilot:
-        why_not = _NO_PILOT
+        why_not = "plan.pilot=false"
     elif not why_not:
         try:
             pilot = _piloted(config, survey, identity_of_run, hiring, watch, stop)
@@ -125,7 +120,8 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         for name, each in ((config.estimator.name, amounts), *_others(config, ground, rng))
     }
     cost = costs.pop(config.estimator.name)
-    hours = cost.device_hours.high if cost.device_hours and config.plan.gpu_hour_price is not None else None
+    starting = cost_of_start(*fleet)
+    hours = cost.device_hours.high - starting.device_hours.high if cost.device_hours and cost.money else None
     return Forecast(
         made_at=made_at,
         identity=identity_of_run,
@@ -134,10 +130,10 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         pilot=ground.pilot,
         gpus=gpus,
         gpu_hour_price=config.plan.gpu_hour_price,
-        starting=cost_of_start(*fleet),
+        starting=starting,
         cost=cost,
         others=tuple(costs.values()),
-        limit=Limit(tokens=max(1, math.ceil(cost.tokens.high)), device_hours=hours),
+        limit=Limit(tokens=max(1, math.ceil(cost.tokens.high)), device_hours=hours or None),
     )
 
 
@@ -241,19 +237,12 @@ def _alone(estimator: Estimator, chains: int) -> Estimator:
     return estimator.with_budget(min(share, budget.chain or share), budget.unit)
 
 
-def _initial(estimator: Estimator) -> Any:
-    """The state of an estimator before its first rollout."""
-    return None if estimator.learner is None else estimator.learner.initial()
-
-
 def _amounts(config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, rng: np.random.Generator) -> Amounts:
     """The cost with the estimator of the settings."""
     estimator, rollouts = estimator_for(config.estimator), config.sampling.rollouts
     if pilot is None:
         return _assumed_amounts(rollouts, ground, estimator, rng)
     amounts = extrapolate(ground.sampled, pilot.rollouts, pilot.tokens)
-    if estimator.learner is None:
-        return amounts
     alone = _alone(estimator, ground.planned.chains)
     return amounts_with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
 
@@ -265,7 +254,7 @@ def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) ->
         if name != config.estimator.name:
             wanted = estimator_for(ESTIMATORS.load(name).adapt(config.estimator))
             amounts = (
-                amounts_by_simulation(ground.sampled, wanted, rollouts, _initial(wanted), rng)
+                amounts_by_simulation(ground.sampled, wanted, rollouts, rng)
                 if ground.pilot.measured
                 else _assumed_amounts(rollouts, ground, wanted, rng)
             )
@@ -281,7 +270,7 @@ def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng
     def rollouts_at(at: float) -> Range:
         believed = assumed_values(ground.sampled.labelled, length.expected, at)
         sampled = replace(ground.sampled, believed=believed)
-        return amounts_by_simulation(sampled, alone, rollouts, _initial(alone), rng).rollouts
+        return amounts_by_simulation(sampled, alone, rollouts, rng).rollouts
 
     expected = rollouts_at(rate.expected)
     for other in (rollouts_at(rate.low), rollouts_at(rate.high)):

@@ -1,7 +1,6 @@
-"""Charts as the data of Vega-Lite, cleaned, and as SVG.
+"""Cleans charts, which are data of Vega-Lite, and draws them as SVG.
 
-A child process draws them, because Vega and what is under it end their process at a text that they cannot take. It costs no
-more than the chart that it drew. Texts come to it as a terminal shows them.
+A child process draws them. Some texts crash Vega or V8, the JavaScript engine that runs it. Such a crash costs one chart.
 """
 
 import json
@@ -18,22 +17,23 @@ from pipeline.graders.line_child import limit_next_task, lines, results_alone
 from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
 
 SECONDS = 60.0
-"""For all charts of a page. The first takes .4 s, each other one .02 s."""
+"""The time limit for all charts of a page. The first chart takes .4 s, each other one .02 s."""
 _MODULE = "pipeline.analysis.report.charts"
 MEMORY_MIB = 1 << 20
-"""Of addresses, of which V8 reserves 64 GiB. What it fills is limited by V8 itself."""
+"""The limit of the child's address space. It is high, because V8 reserves 64 GiB. V8 itself limits the memory in use."""
 MOST_CHARS = 100
-"""Of a text in a chart; a label shows some 30."""
+"""The length at which a text in a chart is cut. A label shows some 30 characters."""
 _ASTRAL = re.compile("[^\0-\uffff]")
-"""Vega may cut a label within such a character, and then fails."""
+"""A character of two UTF-16 units. Vega fails where it cuts a label between the two."""
 
 
 def cleaned(chart: Any) -> str:
-    """A chart as JSON in one line. Different texts stay different. What is no number of JSON is null."""
+    """The chart as one line of JSON. Texts are made printable and are cut, but different texts stay different. What is no
+    finite number becomes null."""
     shown: dict[str, str] = {}
     _each_text(chart, lambda text: shown.setdefault(text, _ASTRAL.sub("�", printable(text[:MOST_CHARS]))))
     taken: set[str] = set()
-    # Names of ours are clean, and keep their text.
+    # First the texts that are printable already: they stay as they are.
     for text, name in sorted(shown.items(), key=lambda each: each[0] != each[1]):
         while name in taken:
             name += f" ({len(taken)})"
@@ -43,7 +43,7 @@ def cleaned(chart: Any) -> str:
 
 
 def drawn(charts: Sequence[str]) -> list[str]:
-    """The SVG of each of the `cleaned` charts. Empty where the process ended at it, is late, or cannot be started."""
+    """The SVG of each of the `cleaned` charts. Empty if the child crashed, could not start, or had no time left."""
     until = time.monotonic() + SECONDS
     process: Process | None = None
     found = []
@@ -51,9 +51,10 @@ def drawn(charts: Sequence[str]) -> list[str]:
         for chart in charts:
             line = b""
             with suppress(OSError):  # a TimeoutError is one
-                process = process or start_module(_MODULE, [])
-                write_line(process, chart.encode())
-                line = read_line(process, until - time.monotonic())
+                if time.monotonic() < until:
+                    process = process or start_module(_MODULE, [])
+                    write_line(process, chart.encode())
+                    line = read_line(process, until - time.monotonic())
             if process is not None and not line:
                 end(process)
                 process = None
@@ -65,7 +66,7 @@ def drawn(charts: Sequence[str]) -> list[str]:
 
 
 def _each_text(part: Any, made: Callable[[str], str]) -> Any:
-    """The part with what is `made` of its texts, and without numbers that are none."""
+    """A copy of the part. `made` replaces each text, and None each number that is not finite."""
     if isinstance(part, dict):
         return {made(key): _each_text(each, made) for key, each in part.items()}
     if isinstance(part, list):
@@ -76,7 +77,7 @@ def _each_text(part: Any, made: Callable[[str], str]) -> Any:
 
 
 def _draw() -> None:
-    """The process that draws: a line is a chart, and its answer the SVG, or an empty text."""
+    """Run the child. It reads one chart per line and answers each with a line: its SVG, or an empty text if Vega refuses it."""
     import vl_convert
 
     results = results_alone(MEMORY_MIB)
