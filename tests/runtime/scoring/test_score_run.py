@@ -196,13 +196,13 @@ def test_an_estimate_counts_the_chains_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_commands_that_are_not_for_scores_say_so(
+def test_audit_proves_scores_and_label_refuses_their_folder(
     input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     scored(settings(input_file, out))
-    assert main(["audit", f"run_dir={out}"]) == 2
-    assert "is a run of `score`: `audit` proves runs of `label`" in capsys.readouterr().err
+    assert main(["audit", f"run_dir={out}"]) == 0
+    assert "sound      all chains are scored" in capsys.readouterr().out
     assert main(["label", f"data.path={input_file}", "policy=oracle", f"run_dir={out}"]) == 2
     assert "belongs to a run of `score`, and this is `label`: use another run_dir" in capsys.readouterr().err
 
