@@ -195,7 +195,6 @@ def _labelled(steps: pl.DataFrame) -> Labelled:
 
 
 def check_lines(summary: CheckSummary) -> Iterator[str]:
-    """The printed lines."""
     counts = summary.counts
     yield (
         f"{summary.name}: checked {format_count(counts.steps, 'step')} of {format_count(counts.chains, 'chain')}: "

@@ -207,7 +207,6 @@ def _part(name: str, own: Storage, now: float) -> ObservedPart:
 
 
 def lines(status: RunStatus) -> Iterator[str]:
-    """The printed lines."""
     totals, condition = status.totals, status.condition
     yield _line("run", printable(status.run_dir))
     yield _line("state", f"{condition.state.value}: {condition.why}")
@@ -376,7 +375,6 @@ def as_json(status: RunStatus) -> dict[str, object]:
 
 
 def observe_start(start: Start, now: float) -> ObservedStart:
-    """Observe a start from this process."""
     here = same_machine(start.process)
     process = process_with(start.pid) == start.process if here else None
     # Two machines' clocks differ, so a heartbeat may seem to lie in the future.

@@ -22,6 +22,7 @@ SHOWN = 16
 """Characters of a hash: 64 bits."""
 _INSTALLED = {"site-packages", "dist-packages"}
 """Folders of installed distributions: another module may have the name of one."""
+_distributions = cache(packages_distributions)
 NOTEBOOK = "notebook"
 """The mark of a class that no file is known to hold alone."""
 
@@ -47,11 +48,6 @@ def code_of(kind: type, held: Mapping[str, Any]) -> str:
     if held:
         known += json.dumps(held, skipkeys=True, default=_called).encode()
     return " ".join(filter(None, [mark, hashlib.sha256(known).hexdigest()[:SHOWN] if known else ""]))
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
 
 
 def _text_of(kind: type) -> str:

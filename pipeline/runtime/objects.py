@@ -78,7 +78,7 @@ def given(section: str, value: Any) -> Given:
     name = settings.implementation
     if name in registry.ours or not name.isidentifier():
         # The class has the settings of another one.
-        name = _snake(kind.__name__)
+        name = "".join(f"_{each.lower()}" if each.isupper() else each for each in kind.__name__).lstrip("_")
         made.settings = copy.copy(settings)
         setattr(made.settings, base.CHOSEN_BY, name)
     return Given(section=section, name=name, source=with_code(made, kind, partial(_with_settings, made)))
@@ -212,10 +212,6 @@ def _resolved(kind: type) -> Iterator[tuple[type, dict[str, Any]]]:
 
 def _article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def _named(error: Exception) -> str:

@@ -95,15 +95,10 @@ class WorkerPlaces:
         elsewhere = slot.location != job.died_at
         if elsewhere and self._is_good(slot.location):
             return True
-        others = [
-            other for other in slots if other is not slot and _is_there(other, now) and other.location != job.died_at
-        ]
+        # A worker without a place may still get one, for a while.
+        there = (each for each in slots if each.location is not None or now - each.moved_at <= RESERVED_SECONDS)
+        others = [other for other in there if other is not slot and other.location != job.died_at]
         return not any(self._is_good(other.location) for other in others) and (elsewhere or not others)
 
     def _is_good(self, place: WorkerLocation | None) -> bool:
         return place is None or not self._deaths.get(place)
-
-
-def _is_there(slot: WorkerSlot, now: float) -> bool:
-    """A worker without a place may still get one, for a while."""
-    return slot.location is not None or now - slot.moved_at <= RESERVED_SECONDS

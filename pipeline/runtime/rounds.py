@@ -68,8 +68,10 @@ class Rounds:
         """The next rounds of problems whose rounds are all complete. A problem that is done has no round."""
         trials = self._trials(trees)
         asked = self._asked(trees, trials)
+        # A fixed number of rollouts is a single round, also if it was raised later, because no outcome influenced it.
+        fixed = self._estimator.one_round
         return [
-            Round(tree=tree, number=self._next_number(tree), missing=self._missing(tree, trials, more))
+            Round(tree=tree, number=0 if fixed else self._last(tree) + 1, missing=self._missing(tree, trials, more))
             for tree, more in zip(trees, asked, strict=True)
             if more
         ]
@@ -161,11 +163,6 @@ class Rounds:
             for outcome in self._outcomes(tree)
             if outcome.round == number
         )
-
-    def _next_number(self, tree: Tree) -> int:
-        """The number of the next round. A fixed number of rollouts is a single round, also if the number was raised later,
-        because no outcome influenced it."""
-        return 0 if self._estimator.one_round else self._last(tree) + 1
 
     def _last(self, tree: Tree) -> int:
         return max((outcome.round for outcome in self._outcomes(tree)), default=-1)

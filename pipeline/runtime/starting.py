@@ -108,9 +108,8 @@ class WorkerStarts:
             self._reserve(slot, own=True)
             self.places.lost(slot.location)
         rest = f"; the run goes on with {workers} of {format_count(self._pool.workers, 'worker')}"
-        self.warn(
-            failed_start(_at(slot.location), str(error), follows.value + (rest if follows is NextStart.NEVER else ""))
-        )
+        where = f" on {slot.location}" if slot.location else ""
+        self.warn(failed_start(where, str(error), follows.value + (rest if follows is NextStart.NEVER else "")))
         return follows
 
     def tries_elsewhere(self, slot: WorkerSlot, follows: NextStart) -> bool:
@@ -214,10 +213,6 @@ class WorkerStarts:
 
 def _enter(slot: WorkerSlot, phase: StartPhase) -> None:
     slot.phase, slot.moved_at = phase, _now()
-
-
-def _at(location: WorkerLocation | None) -> str:
-    return f" on {location}" if location else ""
 
 
 def _now() -> float:

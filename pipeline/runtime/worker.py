@@ -309,7 +309,6 @@ def engine_for(config: LabelConfig, around: Surroundings) -> Engine:
 
 
 def unit_settings(config: LabelConfig) -> UnitSettings:
-    """The settings that the work of a unit needs."""
     return UnitSettings(
         estimator=estimator_for(config.estimator),
         sampling=config.sampling,

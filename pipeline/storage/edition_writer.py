@@ -158,7 +158,7 @@ class EditionWriter:
         """Write the labels of a prepared unit, unless they are the current ones."""
         labels, judged = self._labels[ref.unit_id], self._judged.get(ref.unit_id)
         old = read_shard(self._storage, labels[0])
-        before, now = _flat(old), _flat(new)
+        before, now = (pc.list_flatten(table["label"]).to_pylist() for table in (old, new))
         if new.equals(old):
             self._shards += labels
         else:
@@ -239,7 +239,3 @@ def _answers(tables: Sequence[pa.Table]) -> dict[str, str]:
         for table in tables
         for rollout, answer in zip(table["rollout_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
     }
-
-
-def _flat(labels: pa.Table) -> list[object]:
-    return list(pc.list_flatten(labels["label"]).to_pylist())

@@ -26,7 +26,6 @@ class StoredChainRun:
 
     @property
     def unfinished(self) -> int:
-        """The number of unfinished units."""
         return len(self.units) - len(self.wholes)
 
     def shards(self, table: str) -> Iterator[ShardRecord]:

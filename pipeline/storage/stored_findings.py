@@ -77,11 +77,6 @@ def stored_check(storage: Storage, name: str, *, partial: bool = False) -> Store
         names = check_names(storage)
         others = choice_hint(name, names) if names else f"check it: check run_dir={storage.run_dir} checks=[{name}]"
         raise UsageError(f"{storage.run_dir} has no checks by {name}: {others}")
-    return check_at(own, partial=partial)
-
-
-def check_at(own: Storage, *, partial: bool = False) -> StoredCheck:
-    """The check whose run directory is `own`. Raises as `stored_check` does."""
     run = stored_chain_run(own, CHECK, partial=partial)
     return StoredCheck(name=str(run.identity["verifier.kind"]), storage=own, run=run)
 

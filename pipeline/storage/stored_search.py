@@ -28,12 +28,10 @@ class StoredSearch:
 
     @property
     def method(self) -> str:
-        """The method's name: `search.method`."""
         return str(self.run.identity["search.method"])
 
     @property
     def n(self) -> int:
-        """`search.n`."""
         return int(str(self.run.identity["search.n"]))
 
     @property
@@ -55,7 +53,9 @@ def search_frames(stored: StoredSearch, table: str, columns: Sequence[str] | Non
     """A table of the run: one frame for each of its files, in the order of the input. `columns`: those that are wanted; None:
     all. Raises StoreError for a missing or damaged file."""
     for shard in stored.run.shards(table):
-        yield _with_plain_words(pl.DataFrame(read_shard(stored.storage, shard, columns)))
+        frame = pl.DataFrame(read_shard(stored.storage, shard, columns))
+        # Words of a vocabulary as strings, so that frames of several files fit each other.
+        yield frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +80,3 @@ def search_input(stored: StoredSearch) -> SearchInput:
             unread = pl.col("gold_answer").is_not_null() & (pl.col("gold_answers").list.len() == 0)
             unreadable.extend(rows.filter(unread)["row"])
     return SearchInput(given=frozenset(given), unreadable=frozenset(unreadable))
-
-
-def _with_plain_words(frame: pl.DataFrame) -> pl.DataFrame:
-    """Words of a vocabulary as strings, so that frames of several files fit each other."""
-    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))

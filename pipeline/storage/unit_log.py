@@ -1,6 +1,6 @@
 """The log of one unit: its committed rollouts and sampled solutions. It is read once and extended part by part."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 
 import pyarrow as pa
 
@@ -132,11 +132,13 @@ class UnitLog:
         Files of the log that an earlier completing record names are kept. All others are merged into one file per table.
         Returns False and commits nothing when another driver extended the log.
         """
-        kept = [shard for shard in self._resolved.log if self._can_stay(shard)]
+        # Files that are no parts, and of which all rows count.
+        whole = (shard for shard in self._resolved.log if not shard.file.startswith(FLUSHED))
+        kept = [shard for shard in whole if self._tables[shard].num_rows == shard.rows]
         written: dict[ShardRecord, pa.Table] = {}
         for name in LOG_KEYS:
             parts = [self._tables[shard] for shard in self._resolved.log if shard.table == name and shard not in kept]
-            tables = [table for table in (*parts, *_present(last, name)) if table.num_rows]
+            tables = [table for table in (*parts, *([last[name]] if name in last else ())) if table.num_rows]
             if tables:
                 together = in_order(name, tables)
                 written[self._write(name, together)] = together
@@ -160,10 +162,6 @@ class UnitLog:
         self._files = self._tables = {shard: self._tables[shard] for shard in kept} | written
         return True
 
-    def _can_stay(self, shard: ShardRecord) -> bool:
-        """Whether a file is not a part and all of its rows count."""
-        return not shard.file.startswith(FLUSHED) and self._tables[shard].num_rows == shard.rows
-
     def _write(self, name: str, table: pa.Table, folder: str = "") -> ShardRecord:
         shard = write_shard(self._storage, name, content_id(name, self.unit_id), [table], folder=folder)
         self._offered_files.add(shard.file)
@@ -180,7 +178,3 @@ def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[Shard
         seen[shard.table].update(ids)
         once[shard] = table if all(new) else table.filter(pa.array(new))
     return once
-
-
-def _present(tables: Mapping[str, pa.Table], name: str) -> Sequence[pa.Table]:
-    return [tables[name]] if name in tables else []

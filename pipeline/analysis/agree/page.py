@@ -112,7 +112,8 @@ def f1_figure(report: ScoreAgreement) -> Figure | None:
     names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
     if not names or len(names) > _MOST:
         return None
-    methods = {"chosen": report.main, "upper bound": _bound(report), "best baseline": _best_baseline(report)}
+    bound = next(method for method in report.methods if method.how is How.best)
+    methods = {"chosen": report.main, "upper bound": bound, "best baseline": _best_baseline(report)}
 
     def cell(method: MethodResult, name: str) -> str:
         return interval(method.by_subset[name].f1) if name in method.by_subset else "-"
@@ -214,7 +215,6 @@ def length_figure(report: ScoreAgreement) -> Figure | None:
 
 
 def class_figure(report: ScoreAgreement) -> Figure | None:
-    """PRMScore of each class."""
     classes = report.classes
     if classes is None:
         return None
@@ -315,10 +315,6 @@ def _tiles(report: ScoreAgreement) -> tuple[Tile, ...]:
         note = f"of {format_count(right.wrong_process, 'right answer')} with a wrong step found"
         tiles.append(Tile(name="Right answers", value=format_percent(right.found / right.wrong_process), note=note))
     return tuple(tiles)
-
-
-def _bound(report: ScoreAgreement) -> MethodResult:
-    return next(method for method in report.methods if method.how is How.best)
 
 
 def _best_baseline(report: ScoreAgreement) -> MethodResult:

@@ -169,21 +169,16 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
 def _steps_table(report: Agreement) -> Table:
     table = _table("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
     for ruling in _rows(report.rulings):
-        _add_steps(table, ruling)
+        if (steps := ruling.steps) is not None:
+            table.add_row(
+                ruling.name,
+                *map(_count, (steps.good, steps.bad, steps.uncertain)),
+                _number(steps.accuracy.value),
+                _interval(steps.accuracy),
+                _number(steps.balanced.value),
+                _interval(steps.balanced),
+            )
     return table
-
-
-def _add_steps(table: Table, ruling: MethodComparison) -> None:
-    steps = ruling.steps
-    if steps is not None:
-        table.add_row(
-            ruling.name,
-            *map(_count, (steps.good, steps.bad, steps.uncertain)),
-            _number(steps.accuracy.value),
-            _interval(steps.accuracy),
-            _number(steps.balanced.value),
-            _interval(steps.balanced),
-        )
 
 
 def _curve(report: Agreement) -> Table:

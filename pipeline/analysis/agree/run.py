@@ -144,6 +144,7 @@ def of_run(config: AgreeConfig) -> Agreement:
     matched = match(humans, labelled)
     if not matched.pairs:
         raise InputError(_no_overlap(config, matched, len(labelled)))
+    kept = _kept(matched.pairs)
     report = Agreement(
         run_dir=config.run_dir,
         data=config.data.path,
@@ -163,12 +164,12 @@ def of_run(config: AgreeConfig) -> Agreement:
             open=sum(pair.human.first_error is None for pair in matched.pairs),
             labelled=len(labelled),
             not_by_people=matched.unmatched_labelled,
-            kept=len(_kept(matched.pairs)) if _by_consensus(matched.pairs) else None,
+            kept=len(kept) if any(pair.labelled.opinions for pair in matched.pairs) else None,
         ),
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
         reliability=reliability(matched.pairs, BINS, CONFIDENCE),
-        kept=tuple(_on_kept(config, made, matched.pairs)),
+        kept=tuple(_judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])),
         verifiers=tuple(verifier_agreements(storage, matched.pairs, CONFIDENCE)),
     )
     _write(config, report)
@@ -277,18 +278,9 @@ def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainP
     return _judged(config, pairs, [*_labels(config, made, chains), *others])
 
 
-def _on_kept(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
-    kept = _kept(pairs)
-    return _judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])
-
-
 def _kept(pairs: Sequence[ChainPair]) -> list[ChainPair]:
     """The chains that consensus keeps. Empty for labels by another rule."""
     return [pair for pair in pairs if pair.labelled.opinions is not None and pair.labelled.opinions.kept]
-
-
-def _by_consensus(pairs: Sequence[ChainPair]) -> bool:
-    return any(pair.labelled.opinions for pair in pairs)
 
 
 def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelChain]) -> list[Ruling]:

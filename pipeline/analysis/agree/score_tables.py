@@ -152,7 +152,11 @@ def methods_table(report: ScoreAgreement) -> Table:
     many = len(names) > 1
 
     def row(method: MethodResult) -> tuple[str, ...]:
-        each = (_number(_f1_of(method, name)) + ("*" if _is_dev(method, name, report) else "") for name in shown)
+        by_subset, dev = method.by_subset, report.dev if method.how is How.dev else None
+        each = (
+            _number(by_subset[name].f1.value if name in by_subset else None) + ("*" if name == dev else "")
+            for name in shown
+        )
         return (
             method.name,
             how(report, method),
@@ -324,14 +328,6 @@ def _class_cells(found: ClassResult) -> tuple[str, ...]:
     good, bad = found.true_good + found.false_bad, found.true_bad + found.false_good
     figures = map(interval, (found.f1, found.negative_f1, found.prm_score))
     return (f"{found.chains:,}", f"{good:,}", f"{bad:,}", *figures)
-
-
-def _f1_of(method: MethodResult, name: str) -> float | None:
-    return method.by_subset[name].f1.value if name in method.by_subset else None
-
-
-def _is_dev(method: MethodResult, name: str, report: ScoreAgreement) -> bool:
-    return method.how is How.dev and name == report.dev
 
 
 def _few(name: str, rows: list[str], total: int) -> list[str]:

@@ -78,9 +78,8 @@ def read_step_scores(name: str) -> StepScores:
                 repeated += 1
                 chains[text_key(scored.chain)] = _same(before, scored)
     if len(models) > 1:
-        raise InputError(
-            f"{KEY}={name} holds scores of {len(models)} models, {_places(models)}: name the file of one of them"
-        )
+        places = first_of([f"{model} ({path})" for model, path in models.items()])
+        raise InputError(f"{KEY}={name} holds scores of {len(models)} models, {places}: name the file of one of them")
     return StepScores(
         files=tuple(map(str, paths)),
         model=next(iter(models), None),
@@ -173,7 +172,3 @@ def _first(frame: pl.DataFrame, condition: pl.Expr) -> dict[str, Any] | None:
 
 def _count(frame: pl.DataFrame, condition: pl.Expr) -> str:
     return f"{frame.filter(condition.fill_null(value=False)).height:,}"
-
-
-def _places(models: dict[str, Path]) -> str:
-    return first_of([f"{model} ({path})" for model, path in models.items()])

@@ -4,7 +4,7 @@ critiques are read as their texts say, and the totals.
 It does not ask whether a critique is right. Memory grows with the number of chains, not with their texts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -63,7 +63,9 @@ class _Unit:
 
     def prove(self, chains: pa.Table, reader: Reader | None, newest: Sequence[ShardRecord]) -> None:
         """Find the faults of the unit. `reader`: None where its critiques cannot be read here."""
-        found = whole_unit(self._sequence, self._verifier, self._ledger, self._prove_part)
+        found = whole_unit(
+            self._sequence, self._verifier, self._ledger, lambda part, tables: self._prove_totals(tables.values(), part)
+        )
         if found is None:
             return
         whole, tables = found
@@ -95,9 +97,6 @@ class _Unit:
             wanted.pop((row, vote), None)
         faults += [f"vote {vote} on chain {ids[0]} is missing" for (_, vote), ids in wanted.items()]
         self._ledger.faults(Check.CRITIQUES, where, faults, self._remedy)
-
-    def _prove_part(self, commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
-        self._prove_totals(tables.values(), commit)
 
     def _prove_totals(self, tables: Iterable[pa.Table], commit: Commit) -> None:
         counted = sum((critique_totals(table, self._votes) for table in tables), Totals())

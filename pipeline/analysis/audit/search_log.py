@@ -97,7 +97,9 @@ def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]
     follows = known.get(row["node_id"])
     if follows is None:
         yield "follows no known step"
-    elif row["sample_id"] != _id_of(problem, row, follows):
+    elif row["sample_id"] != sample_id(
+        row["node_id"], prefix_id(problem.problem_id, follows.steps), row["draw"], row["steps"]
+    ):
         yield "has not the id that follows from its node, its draw and its steps"
     elif follows.ended:
         yield "follows a chain that has ended"
@@ -107,11 +109,6 @@ def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]
     yield from _answer_faults(problem, row)
     if row["seconds"] < 0 or row["took"] < 0 or row["n_prompt_tokens"] < 0:
         yield "has a negative time or number of tokens"
-
-
-def _id_of(problem: SearchProblem, row: Row, follows: _Known) -> str:
-    before = prefix_id(problem.problem_id, follows.steps)
-    return sample_id(row["node_id"], before, row["draw"], row["steps"])
 
 
 def _end_faults(row: Row) -> Iterator[str]:

@@ -36,7 +36,6 @@ from pipeline.core.records import (
     RolloutOutcome,
     RowLocation,
     SampledSolution,
-    Solution,
     Totals,
     Trials,
 )
@@ -213,6 +212,7 @@ class _Proof:
             if prefix not in sampled and any(location in stored.too_long for location in locations)
         }
         trials = trials_of(rollout_outcomes.values())
+        not_promoted = {prefix: have for prefix, have in trials.items() if prefix not in promoted}
         faults = [
             *id_faults(
                 [row for row in logged if row.prefix_id not in promoted],
@@ -223,7 +223,7 @@ class _Proof:
             ),
             *self._promoted_faults(chains, promoted, logged),
             *missing_work_faults(shapes, trials, without, rollouts, estimator),
-            *(() if stored.mended else surplus_faults(_without(trials, promoted), estimator)),
+            *(() if stored.mended else surplus_faults(not_promoted, estimator)),
             *_later_faults(stored.later, rollout_outcomes),
             *_token_faults(stored.rollouts),
         ]
@@ -321,7 +321,11 @@ def _chain_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -> 
         yield f"labels exist for {format_count(len(stored), 'chain')}, but the input and its draws give {len(expected):,}"
         return
     for proven, row in zip(expected, stored, strict=True):
-        given = replace(proven.chain, solution=_as_labelled(proven.chain.solution))
+        # Labels have no tokens, and do not say that a limit cut a sampled chain.
+        solution = proven.chain.solution
+        given = replace(
+            proven.chain, solution=replace(solution, token_ids=(), token_ends=(), complete=not solution.as_written)
+        )
         if given != replace(row, final_answer=None, outcome=None, policy=""):
             yield f"the labels of chain {row.solution.chain_id} do not belong to the chain from the input or a draw"
     yield from _outcome_faults(expected, stored)
@@ -334,11 +338,6 @@ def _outcome_faults(expected: Sequence[AuditedChain], stored: Sequence[Chain]) -
                 f"chain {row.solution.chain_id} states no answer, so its outcome is the one in the input, "
                 f"{json.dumps(proven.given_outcome)}, but the labels have {json.dumps(row.outcome)}"
             )
-
-
-def _as_labelled(solution: Solution) -> Solution:
-    # Labels have no tokens, and do not say that a limit cut a sampled chain.
-    return replace(solution, token_ids=(), token_ends=(), complete=not solution.as_written)
 
 
 def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
@@ -377,10 +376,6 @@ def _written(rollouts: Sequence[pa.Table], wanted: Collection[str]) -> dict[str,
                 if rollout in wanted
             }
     return found
-
-
-def _without(trials: Mapping[str, Trials], prefixes: Collection[str]) -> dict[str, Trials]:
-    return {prefix: have for prefix, have in trials.items() if prefix not in prefixes}
 
 
 def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:

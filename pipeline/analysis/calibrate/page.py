@@ -109,7 +109,6 @@ def _reliability_figure(report: CalibrationReport) -> Figure:
 
 
 def _map_figure(found: PositionMap) -> Figure:
-    """One map with its band."""
     rows: list[dict[str, Any]] = [
         {"score": score, "value": value, "low": low, "high": high}
         for score, value, low, high in zip(found.scores, found.values, found.low, found.high, strict=True)

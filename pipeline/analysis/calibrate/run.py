@@ -11,7 +11,6 @@ from pipeline import __version__
 from pipeline.analysis.agree.scores import ScoredChain, StepScores, read_step_scores
 from pipeline.analysis.calibrate.fit import (
     MapChoice,
-    StepGroup,
     choose,
     cross_fitted,
     fit_maps,
@@ -170,21 +169,19 @@ def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, 
         owed_units=owed_units,
         counts=counts,
         choice=choice,
-        total=_before_after("all steps", trials, after, BINS),
-        groups=tuple(_of_group(group, trials, after, BINS) for group in groups),
-        ends=_before_after("last steps", found.ends, after_ends, BINS) if len(found.ends) else None,
+        total=_before_after("all steps", trials, after),
+        groups=tuple(
+            _before_after(group.name, trials.part(held), after[held])
+            for group, held in ((each, each.holds(trials.steps)) for each in groups)
+        ),
+        ends=_before_after("last steps", found.ends, after_ends) if len(found.ends) else None,
         given=None if found.calibrated is None else reliability(found.calibrated, trials, BINS),
     )
 
 
-def _of_group(group: StepGroup, trials: Trials, after: Floats, bins: int) -> BeforeAfter:
-    held = group.holds(trials.steps)
-    return _before_after(group.name, trials.part(held), after[held], bins)
-
-
-def _before_after(name: str, trials: Trials, after: Floats, bins: int) -> BeforeAfter:
+def _before_after(name: str, trials: Trials, after: Floats) -> BeforeAfter:
     return BeforeAfter(
-        name=name, before=reliability(trials.scores, trials, bins), after=reliability(after, trials, bins)
+        name=name, before=reliability(trials.scores, trials, BINS), after=reliability(after, trials, BINS)
     )
 
 

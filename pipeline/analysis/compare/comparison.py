@@ -104,7 +104,7 @@ class Comparison:
 
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
-    if not _same_values(shift):
+    if shift.pearson.value not in (None, 1) or not 0 < shift.prefixes == shift.equal:
         return ". ".join(f"{text[:1].upper()}{text[1:]}" for text in (_shift(shift), *_moved(noise), *_flipped(flips)))
     unlike = sum(number for i, row in enumerate(flips.table) for j, number in enumerate(row) if i != j)
     where = f"the same for {format_count(shift.prefixes, 'common prefix')}"
@@ -140,11 +140,6 @@ def requested_settings(unit_targets: Iterable[UnitTarget]) -> dict[str, object]:
         if len(values) == 1 and (value := values.pop()):
             found[key] = value
     return found
-
-
-def _same_values(shift: Shift) -> bool:
-    alike = shift.pearson.value is None or shift.pearson.value == 1
-    return 0 < shift.prefixes == shift.equal and alike
 
 
 def _shift(shift: Shift) -> str:

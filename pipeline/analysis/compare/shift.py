@@ -122,7 +122,8 @@ def noise(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Nois
     counted = estimator_a.counts_are_shares and estimator_b.counts_are_shares
     prefixes = found.prefixes if counted else found.prefixes.clear()
     tested = prefixes.filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
-    beyond, by_chance = _beyond(tested), _by_chance(tested)
+    counts = (tested[name].cast(pl.Int64).to_numpy() for name in ("rollouts_a", "rollouts_b", "correct_a", "correct_b"))
+    beyond, by_chance = _exceeds(*counts).astype(np.float64), _by_chance(tested)
     rows, correlation = _correlation_of_truths(prefixes, estimator_a, estimator_b)
     return Noise(
         tested=len(tested),
@@ -193,11 +194,6 @@ def _exceeds(n_a: Ints | int, n_b: Ints | int, right_a: Ints, right_b: Ints) -> 
     share = (right_a + right_b) / (np.asarray(n_a) + n_b)
     sd = np.sqrt(share * (1 - share) * (1 / np.asarray(n_a) + 1 / np.asarray(n_b)))
     return np.asarray(np.abs(right_b / np.asarray(n_b) - right_a / np.asarray(n_a)) > Z * sd + _ROUNDING)
-
-
-def _beyond(tested: pl.DataFrame) -> Floats:
-    names = ("rollouts_a", "rollouts_b", "correct_a", "correct_b")
-    return _exceeds(*(tested[name].cast(pl.Int64).to_numpy() for name in names)).astype(np.float64)
 
 
 def _by_chance(tested: pl.DataFrame) -> Floats:

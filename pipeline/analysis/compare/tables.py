@@ -30,7 +30,6 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 
 def settings_table(found: Comparison) -> Table:
-    """The settings in which the two runs differ."""
     rows = tuple((difference.key, difference.a, difference.b) for difference in found.differing)
     return Table(heads=("setting", "a", "b"), rows=rows, words=3)
 

@@ -6,7 +6,7 @@ The count uses the planner of the workers. The survey also draws some problems f
 import asyncio
 import heapq
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -28,7 +28,6 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
-from pipeline.storage.storage import Storage
 from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import unit_rows, units_of
 
@@ -125,7 +124,12 @@ def survey_input(
                 counter.count_bare(by_kind[True])
         finally:
             judge.close()
-        reasons = Tally(_reject_reasons(storage, commit))
+        reasons = Tally(
+            str(reason)
+            for shard in commit.shards
+            if shard.table == "rejects"
+            for reason in read_shard(storage, shard, ["reason"])["reason"].to_pylist()
+        )
     counted = counter.counted
     too_long = counted.rejects.total()
     drawn_bare = _share_of_bare(counted, config.plan.pilot_problems)
@@ -240,12 +244,6 @@ def _affordable(
     chains = int(most_rollouts / of_a_chain)
     taken = max(LEAST_PROBLEMS, min(problems, chains))
     return draw.problems(most_rows=max(1, chains // taken))[:taken]
-
-
-def _reject_reasons(storage: Storage, staged: Commit) -> Iterator[str]:
-    for shard in staged.shards:
-        if shard.table == "rejects":
-            yield from map(str, read_shard(storage, shard, ["reason"])["reason"].to_pylist())
 
 
 def _problems(rows: Iterable[InputRow]) -> int:

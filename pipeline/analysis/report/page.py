@@ -177,7 +177,6 @@ def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def sentence(text: str) -> str:
-    """The text as a sentence."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 

@@ -90,5 +90,4 @@ def money(starts: Sequence[Start], otherwise: float | None = None) -> float | No
 
 
 def starts_without_price(starts: Sequence[Start]) -> int:
-    """Number of starts without a recorded price."""
     return sum(start.price is None for start in starts)

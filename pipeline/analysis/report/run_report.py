@@ -88,7 +88,8 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
     `other`: the settings in which plan and run differ.
     """
     return [
-        *_made_up(found),
+        *([f"policy    {found.made_up}"] if found.made_up else []),
+        *(f"witness   {text}" for text in found.made_up_opinions),
         *_owed(found),
         *_values(found),
         *_labels(found),
@@ -98,7 +99,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_ungraded(found),
         *(f"warning   {words}" for words in warning_lines(found.steps, found.repeats)),
         *_planned(found, plan, other),
-        *_damaged(found),
+        *(f"damaged   {words}" for words in missing_costs(found)),
     ]
 
 
@@ -216,11 +217,6 @@ def _owed(found: RunData) -> list[str]:
     return [f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
 
 
-def _made_up(found: RunData) -> list[str]:
-    witnesses = (f"witness   {text}" for text in found.made_up_opinions)
-    return [*([f"policy    {found.made_up}"] if found.made_up else []), *witnesses]
-
-
 def _values(found: RunData) -> list[str]:
     counts = aggregates.value_counts(found.steps)["all"].to_list()
     if not any(counts) or not aggregates.has_graded(found.steps):
@@ -296,7 +292,3 @@ def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]
         verdict = "" if found.owed else ", inside the range" if each.inside else ", OUTSIDE the range"
         text.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
     return ["planned   " + "\n          ".join(text)] if text else []
-
-
-def _damaged(found: RunData) -> list[str]:
-    return [f"damaged   {words}" for words in missing_costs(found)]

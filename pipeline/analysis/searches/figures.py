@@ -47,7 +47,6 @@ class SearchFigures:
 
     @property
     def without_chain(self) -> int:
-        """Problems without any chain."""
         return self.problems - self.chosen
 
     @property

@@ -87,9 +87,10 @@ def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed
     `Method.prm` and `Method.weighted` are, and nothing is ahead of anything."""
     ordered = sorted(contests, key=lambda contest: contest.problem_id)
     scored = has_scores(ordered)
+    has_outcomes = any(candidate.outcome_score is not None for contest in ordered for candidate in contest.candidates)
     without = {
         *([] if scored else [Method.prm, Method.weighted]),
-        *([] if _has_outcome_scores(ordered) else [Method.orm]),
+        *([] if has_outcomes else [Method.orm]),
     }
     methods = [method for method in Method if method not in without]
     tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
@@ -121,7 +122,9 @@ def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> fl
     is drawn. That holds for C(count - a, n) - C(count - a - b, n) of the C(count, n) subsets. Each of the b is then chosen
     equally often.
     """
-    ranked = sorted(zip(map(_rank, scores), right, strict=True), reverse=True)
+    ranked = sorted(
+        zip((float("-inf") if score is None else score for score in scores), right, strict=True), reverse=True
+    )
     count, before, expected = len(ranked), 0, 0.0
     for _, equal in groupby(ranked, key=lambda candidate: candidate[0]):
         among = [is_right for _, is_right in equal]
@@ -172,10 +175,6 @@ def has_scores(contests: Sequence[CandidateSet]) -> bool:
     return any(candidate.score is not None for contest in contests for candidate in contest.candidates)
 
 
-def _has_outcome_scores(contests: Sequence[CandidateSet]) -> bool:
-    return any(candidate.outcome_score is not None for contest in contests for candidate in contest.candidates)
-
-
 def _chances(contest: CandidateSet, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
     """Size -> method -> P(its choice is correct)."""
     candidates = sorted(contest.candidates, key=lambda candidate: candidate.chain_id)
@@ -199,7 +198,3 @@ def _chances(contest: CandidateSet, sizes: Sequence[int], seed: int) -> dict[int
             Method.oracle: any_right(sum(right), count, n),
         }
     return chances
-
-
-def _rank(score: float | None) -> float:
-    return float("-inf") if score is None else score

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -13,6 +14,9 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.stored_labels import frames_of, label_shards
 from pipeline.storage.stored_run import readable_run
+
+BLOCK = 1024
+"""Rows of files that are read together."""
 
 
 class Rejects(Protocol):
@@ -76,6 +80,13 @@ def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
     return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
 
 
+def numbered_rows(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of files, without the column `row`, as `numbered` blocks."""
+    stored = pa.schema([field for field in schema if field.name != "row"])
+    blocks = iter(lambda: list(islice(rows, BLOCK)), [])
+    return numbered((pa.Table.from_pylist(block, schema=stored) for block in blocks), schema)
+
+
 def numbered(blocks: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Blocks of chains without the column `row` as blocks of `schema`, with their numbers in the input as `row`."""
     number = 0
@@ -104,5 +115,4 @@ def chain_texts(chains: pa.Table) -> list[ChainText]:
 
 
 def values(table: pa.Table, name: str) -> list[Any]:
-    """The values of a column."""
     return table[name].to_pylist()

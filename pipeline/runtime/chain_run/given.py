@@ -5,7 +5,6 @@ A chain carries everything known about it, including its own answer and outcome.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -22,11 +21,8 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered
+from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered_rows
 from pipeline.runtime.state import section_identity
-
-BLOCK = 1024
-"""Chains of files that are read together."""
 
 
 class Given(Protocol):
@@ -61,7 +57,7 @@ def chain_tables(given: Given, left_out: Rejects) -> Iterator[pa.Table]:
     cannot be read."""
     if given.run_dir:
         return labelled_chains(given.run_dir, CHAINS, partial=given.partial)
-    return numbered(_read(given, left_out), CHAINS)
+    return numbered_rows(_rows(given, left_out), CHAINS)
 
 
 def given_identity(given: Given) -> dict[str, object]:
@@ -74,13 +70,6 @@ def given_identity(given: Given) -> dict[str, object]:
         **section_identity("data", given.data),
         **section_identity("grader", given.grader),
     }
-
-
-def _read(given: Given, left_out: Rejects) -> Iterator[pa.Table]:
-    schema = pa.schema([field for field in CHAINS if field.name != "row"])
-    chains = _rows(given, left_out)
-    while block := list(islice(chains, BLOCK)):
-        yield pa.Table.from_pylist(block, schema=schema)
 
 
 def _rows(given: Given, left_out: Rejects) -> Iterator[dict[str, Any]]:

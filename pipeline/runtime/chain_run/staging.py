@@ -130,7 +130,6 @@ class _Staging:
         return int(database.execute("SELECT COUNT(*) FROM chains").fetchone()[0])
 
     def _new(self, database: sqlite3.Connection, rejects: "_Both") -> Iterator[pa.Table]:
-        """The chains that are new, in blocks."""
         for block in self._source.tables(rejects):
             self._check()
             fresh = []

@@ -25,7 +25,7 @@ from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import PluginError, StepvalueError
 from pipeline.graders.line_child import limit_next_task, lines, results_alone
 from pipeline.runtime.objects import Packed, offered
-from pipeline.verifiers.base import Fault, Finding, StepInContext, Verifier
+from pipeline.verifiers.base import Fault, StepInContext, Verifier
 from pipeline.verifiers.registry import verifier_for
 
 PARENT_CHECK_SECONDS = 0.5
@@ -35,7 +35,8 @@ def found_at(verifier: Verifier, problem: str, steps: Sequence[str], at: int) ->
     """The result for step `at`, from 0, of the protocol."""
     step = StepInContext(problem=problem, earlier=tuple(steps[:at]), step=steps[at])
     try:
-        return _as_result(verifier.verify(step))
+        found = verifier.verify(step)
+        return {"verdict": found.verdict.value, "covers": found.covers.value, "evidence": found.evidence}
     except PluginError as error:
         if (fault := _fault_of(error.__cause__)) is not None:
             return {"fault": fault.value}
@@ -45,10 +46,6 @@ def found_at(verifier: Verifier, problem: str, steps: Sequence[str], at: int) ->
         return {"error": str(error)}
     except Exception as error:  # noqa: BLE001  one step must not end a run of millions; the fault is counted and printed
         return {"fault": (_fault_of(error) or Fault.CRASHED).value}
-
-
-def _as_result(found: Finding) -> dict[str, str]:
-    return {"verdict": found.verdict.value, "covers": found.covers.value, "evidence": found.evidence}
 
 
 def _fault_of(error: BaseException | None) -> Fault | None:

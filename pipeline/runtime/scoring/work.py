@@ -14,7 +14,6 @@ from pipeline.scorers.registry import open_scorer, scorer_for
 
 
 def score_source(config: ScoreConfig) -> ChainSource:
-    """The chains to score."""
     return ChainSource(
         place=config.run_dir or config.data.path,
         tables=lambda left_out: chain_tables(config, left_out),

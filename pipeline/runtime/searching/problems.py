@@ -2,10 +2,7 @@
 it."""
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
-
-import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.ids import row_content
@@ -18,33 +15,22 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered
+from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered_rows
 from pipeline.runtime.chain_run.given import read_answered_or_not
 from pipeline.searches.ids import prefix_id
 from pipeline.searches.registry import search_for
 
-BLOCK = 1024
-"""Problems of files that are read together."""
-
 
 def search_source(config: SearchRunConfig) -> ChainSource:
-    """The problems to search."""
     return ChainSource(
         place="the given data" if is_given(config.data.path) else config.data.path,
-        tables=lambda left_out: numbered(_read(config, left_out), CHAINS_WITH_ANSWERS),
+        tables=lambda left_out: numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS),
         to_do="search",
         done="searched",
         results="searches",
         elsewhere="another run_dir",
         noun="problem",
     )
-
-
-def _read(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
-    schema = pa.schema([field for field in CHAINS_WITH_ANSWERS if field.name != "row"])
-    rows = _rows(config, left_out)
-    while block := list(islice(rows, BLOCK)):
-        yield pa.Table.from_pylist(block, schema=schema)
 
 
 _First = tuple[RowLocation, tuple[str, ...]]

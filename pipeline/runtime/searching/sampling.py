@@ -4,7 +4,8 @@ Requests of all problems that come up in one turn of the event loop go to the en
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from pipeline.core.records import Completion, Request
 from pipeline.engines.base import Engine
@@ -14,6 +15,19 @@ Take = Callable[[Completion], None]
 """What is done with a completion."""
 Died = Callable[[BaseException], None]
 """What is done with the error of an engine."""
+
+
+def begin(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]], died: Died) -> None:
+    """Run something as one of `tasks` until it ends. `died` is called with its error."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            died(error)
+
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(ended)
 
 
 class Sampler:
@@ -45,9 +59,7 @@ class Sampler:
         # Samples of a node are adjacent, so that the engine computes their prompt once.
         new.sort(key=lambda each: (each[0].prefix.prefix_id, each[0].request_id))
         self._counted()
-        call = asyncio.create_task(self._call(new))
-        self._calls.add(call)
-        call.add_done_callback(self._ended)
+        begin(self._call(new), self._calls, self._died)
 
     async def _call(self, new: list[tuple[Request, Take]]) -> None:
         taking = {request.request_id: take for request, take in new}
@@ -60,8 +72,3 @@ class Sampler:
         finally:
             self.open -= len(taking)
             self._counted()
-
-    def _ended(self, call: "asyncio.Task[None]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled() and (error := call.exception()) is not None:
-            self._died(error)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.core.records import ChainText
 from pipeline.runtime.scoring.work import score_chains
-from pipeline.runtime.searching.sampling import Died
+from pipeline.runtime.searching.sampling import Died, begin
 from pipeline.scorers.base import ScoringEngine, StepScores
 
 CALLS = 8
@@ -57,9 +57,7 @@ class ScoreQueue:
             size = min(most, len(self._waiting), self.capacity - self._running)
             chains = [self._waiting.popleft() for _ in range(size)]
             self._running += size
-            call = asyncio.create_task(self._call(chains))
-            self._calls.add(call)
-            call.add_done_callback(self._ended)
+            begin(self._call(chains), self._calls, self._died)
 
     async def _call(self, asked: Sequence[tuple[ChainText, Callable[[StepScores], None]]]) -> None:
         try:
@@ -70,8 +68,3 @@ class ScoreQueue:
         for (_, take), each in zip(asked, scored, strict=True):
             take(each)
         self._schedule()
-
-    def _ended(self, call: "asyncio.Task[None]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled() and (error := call.exception()) is not None:
-            self._died(error)

@@ -23,7 +23,7 @@ from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Collected
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.pieces import StepCutter
-from pipeline.runtime.searching.sampling import Sampler
+from pipeline.runtime.searching.sampling import Sampler, begin
 from pipeline.runtime.searching.scoring import ScoreQueue
 from pipeline.runtime.searching.unit import UnitSearches
 from pipeline.runtime.searching.written import Limits
@@ -181,14 +181,7 @@ class Searching(ChainWork[SampleAnswer | None]):
 
     def do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something that a search waits for."""
-        task = asyncio.create_task(work)
-        self._later.add(task)
-        task.add_done_callback(self._did)
-
-    def _did(self, task: "asyncio.Task[None]") -> None:
-        self._later.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._die(error)
+        begin(work, self._later, self._die)
 
     def _die(self, error: BaseException) -> None:
         if self._error is None:

@@ -157,7 +157,6 @@ class _Data:
 
 
 def _shown_ids(storage: Storage, run: StoredRun, chosen: ChainSample) -> set[str]:
-    """The ids of the shown chains."""
     found: set[str] = set()
     start = 0
     for frame in frames_of(storage, run, ("chain_id",)):

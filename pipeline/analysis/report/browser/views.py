@@ -193,7 +193,7 @@ class RolloutExample:
 
 def sample(sizes: Iterable[Size], most: int) -> ChainSample:
     """At most `most` chains: those with the smallest hashes, so that the choice is the same every time."""
-    wanted = nsmallest(most, enumerate(sizes), key=_by_hash)
+    wanted = nsmallest(most, enumerate(sizes), key=lambda entry: (content_id("shown", entry[1].chain_id), entry[0]))
     for limit in LIMITS:
         if sum(size.cut(limit) for _, size in wanted) <= TEXT_BYTES:
             return ChainSample(positions=tuple(sorted(position for position, _ in wanted)), characters=limit)
@@ -314,11 +314,6 @@ def affordable(
             break
         afforded[prefix] = found[prefix]
     return afforded
-
-
-def _by_hash(entry: tuple[int, Size]) -> tuple[str, int]:
-    position, size = entry
-    return content_id("shown", size.chain_id), position
 
 
 def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipeline.analysis.report.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
 from pipeline.analysis.report.page import Inset
-from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree, TreeNode
+from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree
 from pipeline.core.ids import content_id
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
 
@@ -184,11 +184,14 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "answers": [_answer(each) for each in problem.answers[:_ANSWERS]],
             "more": len(problem.answers) - _ANSWERS if len(problem.answers) > _ANSWERS else 0,
             "parents": [-1 if node.parent is None else node.parent for node in nodes],
-            "texts": [shortened(node.text, characters, _table_of(node)) for node in nodes],
+            # Cut texts name the table that has the whole one. No sample has a step of the chain of the input.
+            "texts": [shortened(node.text, characters, CANDIDATES if node.given else SAMPLES) for node in nodes],
             "given": [at for at, node in enumerate(nodes) if node.given],
             "scores": [rounded(node.score) for node in nodes],
             "raw": [rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
-            "sure": [rounded(node.reliability) for node in nodes] if _has_reliability(tree) else None,
+            "sure": [rounded(node.reliability) for node in nodes]
+            if any(node.reliability is not None for node in tree.nodes)
+            else None,
             "faults": {at: node.fault for at, node in enumerate(nodes) if node.fault},
             "tokens": [node.tokens for node in nodes],
             "visits": [node.visits for node in nodes],
@@ -210,11 +213,6 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     )
 
 
-def _table_of(node: TreeNode) -> str:
-    """The table that has the whole text of a step. No sample has a step of the chain of the input."""
-    return CANDIDATES if node.given else SAMPLES
-
-
 def _answer(found: AnswerOfChains) -> list[object]:
     answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES)
     return [answer, found.chains, rounded(found.best), rounded(found.total), found.verdict, found.chosen]
@@ -228,7 +226,3 @@ def _weak(tree: Tree) -> int | None:
 
 def _calibrated(tree: Tree) -> bool:
     return any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in tree.nodes)
-
-
-def _has_reliability(tree: Tree) -> bool:
-    return any(node.reliability is not None for node in tree.nodes)
