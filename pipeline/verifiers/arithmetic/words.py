@@ -50,11 +50,11 @@ LABELS = words_of(
 HEDGES = words_of("about approximately roughly around nearly almost approx circa")
 """What makes a result approximate."""
 _UNCLAIMED = phrase(
-    r"<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
+    r"~~[^~]{0,80}=[^~]{0,80}~~|</?(?:del|strike|s)>|\\(?:[bx]?cancel|sout)\b|<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
     r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
     r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
     r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|counterfeit|contrary|far from|unprovable|slogan"
-    r"|insists?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather|nowhere|solution by|novel|famous|premise|(?:in|let"
+    r"|insists?|lied|lying|jok(?:ed|ing)|kidding|fib(?:s|bed)?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather|nowhere|solution by|novel|famous|premise|(?:in|let"
     r"|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|planet|novel|puzzle)|would (?:mean|imply)"
     r"|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
     r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]"
@@ -85,6 +85,12 @@ _COUNTED = re.compile(
     r"[^\W\d]|.\s?(?!(?:and|but|so|because|which|or|on|in|as|to|at|for|when|while)\b)[^\W\d]", re.DOTALL
 )
 """He wrote 2 + 3 = 5 letters: the text from the last character of an equation that counts things, and is nobody's words."""
+_TAKEN_BACK = phrase(
+    r"[\W_]{1,8}(?:(?:but|however|yet|although|except|clearly|obviously|of course),? )*(?:this|that|it|which|the above"
+    r"|(?:the|this|that) (?:last |previous )?(?:equation|statement|claim|sum|result|line|step))(?: is|'s| was| are|) "
+    r"(?:(?:an?|all|clearly|obviously|simply|just|of course) )*(?:<wrong>|lie\b|joke\b|not (?:so|right)\b)"
+)
+"""What takes an equation back right after it: 2 + 2 = 4. This is false."""
 _REACH = 120
 _REVOKED = re.compile(
     r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work"
@@ -114,6 +120,7 @@ def is_mentioned(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
     said = _SAID.search(before)
     reported = said is not None and not (said[1] and _COUNTED.match(text, end - 1))
+    reported = reported or _TAKEN_BACK.match(after.lower()) is not None
     return reported or _says(_UNCLAIMED, sentence_around(text, start, end)) or is_denied(before, after)
 
 
