@@ -174,7 +174,7 @@ RIGHT_ONES = {
     "rounded percentages": "33% = 1/3|66% = 2/3|13% = 1/8|33% = 33/100 = 1/3|1 - 33% = 2/3|43% = 6/14 = 3/7|33% * 3 = 100%",
     "brackets": "($5) + $8 = $3|0.(6) = 2/3|0.1(6) = 1/6|0.\\overline{6} = 2/3|1 : 4 = 25%|5 ^ 3 = 6|Python 3.9 + 0.1 = 3.10",
     "pairs": "7-5 = 6 on average|They won 3-1 = 4 games|1 hour class = 50 minutes|2 hour lessons = 90 minutes|66% of 300 = 200",
-    "counts before": "3 bags of 4 + 2 = 14 apples|Two packs of 12 - 1 = 23|10 bags at $3 + $2 = $32|3 trips of 2 miles + 1 mile = 7 miles",
+    "counts before": "3 bags of 4 + 2 = 14|Two packs of 12 - 1 = 23|10 bags at $3 + $2 = $32|3 trips of 2 km + 1 km = 7 km",
     "units by case": "4 Gb = 512 MB|1 Mg = 1000 kg|2 MB = 16 Mb",
     "unknowns and orders": "8/3 = 24/Y|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
 }  # fmt: skip

@@ -25,11 +25,15 @@ DETERMINERS, NEVER_UNITS, CHANGERS = map(_LISTS.__getitem__, ("determiners", "ne
 CONTINUERS, FOLLOWERS, LABELS, HEDGES = map(_LISTS.__getitem__, ("continuers", "followers", "labels", "hedges"))
 CHANGERS_OF = CHANGERS | PARTS.keys() | _LISTS["changers_of"]
 _UNCLAIMED = phrase(
-    r"~~[^~]{0,80}=[^~]{0,80}~~|</?(?:del|strike|s)>|\\(?:[bx]?cancel|sout)\b|<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
+    r"~~[^~]{0,80}=[^~]{0,80}~~"
+    r"|</?(?:del|strike|s)>|\\(?:[bx]?cancel|sout)\b|<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold"
+    r"|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
     r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
     r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
     r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|counterfeit|contrary|far from|unprovable|slogan"
-    r"|insists?|lied|lying|jok(?:ed|ing)|kidding|fib(?:s|bed)?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather|nowhere|solution by|novel|famous|premise|(?:in|let"
+    r""
+    r"|insists?|lied|lying|jok(?:ed|ing)|kidding|fib(?:s|bed)?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather"
+    r"|nowhere|solution by|novel|famous|premise|(?:in|let"
     r"|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|planet|novel|puzzle)|would (?:mean|imply)"
     r"|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
     r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]"
