@@ -174,6 +174,8 @@ RIGHT_ONES = {
     "rounded percentages": "33% = 1/3|66% = 2/3|13% = 1/8|33% = 33/100 = 1/3|1 - 33% = 2/3|43% = 6/14 = 3/7|33% * 3 = 100%",
     "brackets": "($5) + $8 = $3|0.(6) = 2/3|0.1(6) = 1/6|0.\\overline{6} = 2/3|1 : 4 = 25%|5 ^ 3 = 6|Python 3.9 + 0.1 = 3.10",
     "pairs": "7-5 = 6 on average|They won 3-1 = 4 games|1 hour class = 50 minutes|2 hour lessons = 90 minutes|66% of 300 = 200",
+    "counts before": "3 bags of 4 + 2 = 14|Two packs of 12 - 1 = 23|10 bags at $3 + $2 = $32|3 trips of 2 km + 1 km = 7 km",
+    "units by case": "4 Gb = 512 MB|1 Mg = 1000 kg|2 MB = 16 Mb",
     "unknowns and orders": "8/3 = 24/Y|5 bags / 15 minutes = 8 bags / Y|6/2*3 = 1|$10 / 3 = $3.34|In Boolean algebra 1 + 1 = 1",
 }  # fmt: skip
 
@@ -188,8 +190,14 @@ def test_amounts_that_differ_do_not_hold() -> None:
         "100 cents = 100 dollars|5 * 20 cents = $100|3 * 10 minutes = 30 hours|10 cm + 5 cm = 15 m|$2 - 50 cents = $1"
     )
     others = "90 minutes = 1 hour|20% of 50 = 1000|20% * 50 = 1000|50% = 50|0.5 = 0.5%|100 + 10% = 100.1"
+    percents = "25% of 80 = 20%|20% of 5 = 100%|1/4 of 80 = 20%|5% + 5 = 10|3 + 4 = 7%"
+    kinds = "10 kg - 3 = 7 liters|5 m + 2 = 7 s|3 dogs + 2 dogs = 5 cats|5 apples + 3 = 8 dollars|2 + 2 = 4 apples = 4 oranges"
     parts = "60 minutes = 1 hour = 60 hours|12 inches = 1 foot = 12 feet|20% of 50 = 10 and 10% of 50 = 500"
-    assert [step for step in f"{units}|{others}|{parts}".split("|") if verdict("arithmetic", step) == "holds"] == []
+    assert [
+        step
+        for step in f"{units}|{others}|{percents}|{kinds}|{parts}".split("|")
+        if verdict("arithmetic", step) == "holds"
+    ] == []
 
 
 @pytest.mark.parametrize("result", [4, 5])
@@ -202,8 +210,19 @@ def test_an_equation_that_is_mentioned_is_no_claim(result: int) -> None:
     denials = (
         "The equation @ fails|It's false: @|It is a lie that @|By no means is @|Não é verdade que @|Non è vero che @"
     )
-    steps = f"{before}|{after}|{others}|{worlds}|{reports}|{denials}".replace("@", f"2 + 2 = {result}").split("|")
+    later = (
+        "@. This is false.|@. However, that is wrong|@, which is not right|~~@~~|<del>@</del>|\\cancel{@}|@, he lied"
+    )
+    steps = f"{before}|{after}|{others}|{worlds}|{reports}|{denials}|{later}".replace("@", f"2 + 2 = {result}").split(
+        "|"
+    )
     assert [step for step in steps if verdict("arithmetic", step) != "unknown"] == []
+
+
+def test_words_after_an_equation_that_deny_nothing_leave_it_a_claim() -> None:
+    steps = "3^2 + 4^2 = 5^2, which is a right angle.|2 + 2 = 4. This is not all.|He has 3 bags of 4 + 2 = 6 apples"
+    assert [step for step in steps.split("|") if verdict("arithmetic", step) != "holds"] == []
+    assert verdict("arithmetic", "He has 3 bags of 4 + 2 = 15 apples") == "refuted"
 
 
 def test_evidence_says_what_mixed_units_are() -> None:

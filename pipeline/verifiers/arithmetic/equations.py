@@ -6,8 +6,10 @@ the right it ends before them. Pure; the work is bounded by the budget.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from pipeline.data.numbers import NUMBER_WORDS
+from pipeline.data.numbers import NUMBER_WORDS, number_in_words
+from pipeline.data.units import UNITS
 from pipeline.verifiers.arithmetic import words
 from pipeline.verifiers.arithmetic.expressions import Budget, Reader, Reading
 from pipeline.verifiers.arithmetic.tokens import ABOUT, OTHER, Token, token_at
@@ -18,6 +20,8 @@ MOST_BEFORE = 80
 _BOUNDARIES = frozenset({"break", "delimiter", "relation", "end"})
 _BEFORE_ALL = _BOUNDARIES | {"open"}
 _NEAR = 3
+_MOST_COUNTED = 7
+_CASED = frozenset(name for name, unit in UNITS.items() if unit.quantity.startswith(("metric", "data")))
 _OPERATIONS = words.words_of(
     "divided multiplied divide multiply dividing multiplying times increased decreased reduced"
 )
@@ -29,7 +33,8 @@ class Equation:
     """Two sides that are said to be equal, and where they stand in the text: `middle` to `after` is the relation.
 
     `chained`: the left side is the right side of the equation before. `displayed`: it begins a formula. `begins`: nothing
-    stands before it in its clause. `about`: they are said to be about equal."""
+    stands before it in its clause. `about`: they are said to be about equal. `count`: how many things the words right before
+    it speak of, 1 where they give no number: 3 bags of 4 + 2 = 14 apples."""
 
     left: Reading
     right: Reading
@@ -41,6 +46,7 @@ class Equation:
     chained: bool
     begins: bool
     displayed: bool
+    count: Fraction
     others: tuple[tuple[Reading | None, Reading | None], ...]
     """Other readings of both sides, None for any number: with the dash of a list as a sign, or hyphens that join numbers."""
 
@@ -63,7 +69,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         chained = before is not None and before.end == at
         left = (first, before) if before is not None and chained else _left(tokens, at, budget)
         before, first = right, at + 1 + hedged
-        if left is None:
+        if left is None or _is_cased(tokens[left[0] : right.end]):
             continue
         start, reading = left
         previous, others = token_at(tokens, start - 1), list[tuple[Reading | None, Reading | None]]()
@@ -83,8 +89,28 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
         spans = (tokens[start].start, token.start, token.end, tokens[right.end - 1].end)
         about, displayed = token.text == ABOUT or hedged, previous.text in ("\\(", "\\[")
         begins = previous.kind in _BOUNDARIES
-        found.append(Equation(reading, right, *spans, about, chained, begins, displayed, tuple(others)))
+        found.append(
+            Equation(reading, right, *spans, about, chained, begins, displayed, _count(tokens, start), tuple(others))
+        )
     return found
+
+
+def _is_cased(tokens: Sequence[Token]) -> bool:
+    """Whether units differ in more than their names say, as only the case of a letter tells: 4 Gb = 512 MB, 1 Mg = 1000 kg."""
+    units = {
+        each.text for each in tokens if each.kind == "word" and len(each.text) == 2 and each.text.lower() in _CASED
+    }
+    return len(units) > 1 and any(not (each.islower() or each.isupper() or each in UNITS) for each in units)
+
+
+def _count(tokens: Sequence[Token], start: int) -> Fraction:
+    """The number of things that the words right before an expression speak of."""
+    for place in range(start - 2, start - _MOST_COUNTED, -1):
+        token = token_at(tokens, place)
+        number = token.value if token.kind == "number" else number_in_words(token.text)
+        if number or token_at(tokens, place + 1).kind != "word":
+            return Fraction(number or 1)
+    return Fraction(1)
 
 
 def _ends(tokens: Sequence[Token], at: int) -> bool:

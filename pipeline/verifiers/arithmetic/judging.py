@@ -85,6 +85,8 @@ def judge(equation: Equation, words: frozenset[str], *, loosely: bool) -> Judgem
     percent = any(each.percent for each in (*left.numbers(), *right.numbers()))
     found = Fit.EQUAL if ours == theirs and not percent else _best_fit(equation, loosely)
     words |= {"percent"} if percent else set()
+    if found is Fit.EQUAL and _renames(left, right):
+        return _CLASH
     if found is not Fit.DOUBTFUL and (found is Fit.EQUAL or _lacks_factor(equation, ours, theirs, words)):
         if _by_conversion(equation) is Fit.APART or (percent and found is Fit.APART):
             return _CLASH  # 3 * 10 minutes = 30 hours, 20% of 50 = 1000
@@ -144,10 +146,24 @@ def _best_fit(equation: Equation, loosely: bool) -> Fit:
     for ours, theirs in product(_meanings(left, right), _meanings(right, left)):
         one, other = _worth(left, ours, rounded), _worth(right, theirs, rounded)
         if one and other:
-            found.add(fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/")))
+            fits = fit(one, other, last_digit(right, theirs), about=equation.about, divided=_has(left, "/"))
+            found.add(Fit.DOUBTFUL if fits is Fit.EQUAL and not _is_consistent(left, right, ours, theirs) else fits)
         if one and other and (left.places or left.percent):
             found.add(fit(other, one, last_digit(left, ours), about=equation.about, divided=_has(right, "/")))
     return next((fits for fits in (Fit.EQUAL, Fit.DOUBTFUL) if fits in found), Fit.APART)
+
+
+def _is_consistent(left: Node, right: Node, ours: Meaning, theirs: Meaning) -> bool:
+    """Whether percent means one thing on both sides, as it does not in 25% of 80 = 20% and 3 + 4 = 7%."""
+    numbers, plain = left.numbers(), theirs.percent == "plain"
+    wholes = [each.parts[1] for each in left.nodes() if each.share and right.percent]
+    if any(not part.percent for whole in wholes for part in whole.numbers()):
+        return False
+    if any(each.percent for each in numbers):
+        if ours.percent == "plain" and not all(each.percent for each in numbers) and left.kind in "+-":
+            return False
+        return not right.percent or plain == (ours.percent == "plain")
+    return not plain or any(each.value == 100 or each.value.denominator != 1 for each in numbers)
 
 
 def _meanings(node: Node, other: Node) -> list[Meaning]:
@@ -195,6 +211,7 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
     start = _worth(left.parts[0]) if left.kind == "-" and left.parts[1].is_number else None
     return bool(
         ours == theirs  # 100 + 10% = 100.1
+        or _holds_counted(equation, ours, theirs)  # 3 bags of 4 + 2 = 14 apples
         or any(one is None or other is None or _agree(one.node, other.node) for one, other in equation.others)
         or any(  # 5 + 3 = 8 * 2
             (first := _worth(each)) and fit(one, first, last_digit(each), about=about, divided=True) is Fit.EQUAL
@@ -215,6 +232,15 @@ def _is_meant_otherwise(equation: Equation, one: Value, other: Value, words: fro
         or (_HOUR in right.above and {"+": ours - theirs, "-": ours + theirs}.get(left.kind) == _CLOCK)
         or (_mixes_units(left, right) and _by_conversion(equation) is not Fit.APART)
     )
+
+
+def _holds_counted(equation: Equation, ours: Fraction, theirs: Fraction) -> bool:
+    """Whether the count before an equation is a factor of its first term or of its left side."""
+    first = equation.left.node
+    while first.kind in ("+", "-") and not first.grouped:
+        first = first.parts[0]
+    begin = _worth(first)
+    return begin is not None and theirs in (ours + (equation.count - 1) * begin.number, ours * equation.count)
 
 
 def _lacks_factor(equation: Equation, one: Value, other: Value, words: frozenset[str]) -> bool:
@@ -256,6 +282,17 @@ def _counts_otherwise(left: Node, right: Node, amount: Fraction) -> bool:
     share = left.percent or (_is_fraction(left) and left.parts[0].value < left.parts[1].value)
     unlike = (ours and theirs and plain) or (share and (ours or theirs or amount >= 1))
     return bool(unlike) and ours.isdisjoint(theirs)
+
+
+def _kinds(node: Node) -> frozenset[str]:
+    """What a number counts or measures."""
+    return node.nouns.union(unit.quantity for unit in node.above)
+
+
+def _renames(left: Node, right: Node) -> bool:
+    """Whether all that is added is of one kind, and the result of another: 3 dogs + 2 dogs = 5 cats."""
+    ours, theirs = {kind for each in left.numbers() if (kind := _kinds(each))}, _kinds(right)
+    return len(ours) == 1 and bool(theirs) and theirs.isdisjoint(*ours) and not (right.percent or _has(left, "*", "/"))
 
 
 def _mixes_units(left: Node, right: Node) -> bool:

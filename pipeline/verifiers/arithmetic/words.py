@@ -1,7 +1,9 @@
 """The words around an equation that decide what it is: what cannot be a unit, what changes a number, what makes it doubtful."""
 
 import re
+import tomllib
 from functools import lru_cache
+from importlib.resources import files
 
 from pipeline.data.numbers import PARTS
 from pipeline.graders.math.denials import is_denied
@@ -15,46 +17,23 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-DETERMINERS = words_of(
-    "the a an all his her their its our my your those these that this remaining total original other"
-)
-"""Words between "of" and its number: 20% of the remaining 50."""
-NEVER_UNITS = words_of(
-    """is are was were be been am has have had will would can could should may might must do does did so then thus therefore
-    hence because since if when while but and or nor not plus minus times divided multiplied which who whose whom that he she it
-    they we i you there here gives makes equals get gets got means than as fails occurs never"""
-)
-"""Words that no description of a unit has: in "10 rows of corn stalks * 9" there is a unit, in "10 is 5 * 9" there is none."""
-CHANGERS = words_of(
-    """twice double triple quadruple thrice times over plus minus than percent negative point squared cubed root sqrt cube
-    square log ln lg exp sin cos tan sec csc cot arcsin arccos arctan max min gcd lcm hcf average mean median mode sum product
-    difference quotient ratio base floor ceil ceiling round mod modulo abs det half third quarter between versus vs choose
-    factorial except without subtract add multiply divide"""
-)
-"""A number after one of these is only part of what the equation is about."""
-CHANGERS_OF = (CHANGERS | PARTS.keys()) | words_of(
-    "fraction percentage share part portion multiple power logarithm factor"
-)
-"""The same before "of": a third of 5 + 4."""
-CONTINUERS = words_of("times plus minus of over by divided multiplied to or")
-"""A number before one of these and another number is only the first part of a result: 3 times 5."""
-FOLLOWERS = words_of("point squared cubed r remainder remainders rem mod modulo")
-"""A number before one of these is only the first part of a result: 3 remainder 2."""
-LABELS = words_of(
-    """step day week month year grade case problem question part chapter figure equation round group team room page number
-    option line item table example section level box bag class row column no q phase stage lesson test quiz game trip score
-    version route bus ex exercise method approach scenario person worker friend january february march april may june july
-    august september october november december jan feb mar apr jun jul aug sep oct nov dec"""
-)
-"""A number after one of these may be a name: Day 3 - 5 eggs."""
-HEDGES = words_of("about approximately roughly around nearly almost approx circa")
-"""What makes a result approximate."""
+_LISTS = {
+    key: words_of(words)
+    for key, words in tomllib.loads((files(__package__ or "") / "words.toml").read_text("utf-8")).items()
+}
+DETERMINERS, NEVER_UNITS, CHANGERS = map(_LISTS.__getitem__, ("determiners", "never_units", "changers"))
+CONTINUERS, FOLLOWERS, LABELS, HEDGES = map(_LISTS.__getitem__, ("continuers", "followers", "labels", "hedges"))
+CHANGERS_OF = CHANGERS | PARTS.keys() | _LISTS["changers_of"]
 _UNCLAIMED = phrase(
-    r"<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
+    r"~~[^~]{0,80}=[^~]{0,80}~~"
+    r"|</?(?:del|strike|s)>|\\(?:[bx]?cancel|sout)\b|<untrue>|<negation>[^.,]{0,30} that\b|\b(?:never|not) (?:hold"
+    r"|occur|happen|true)|\b(?:<wrong>(?: to| that|:)"
     r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
     r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
     r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|counterfeit|contrary|far from|unprovable|slogan"
-    r"|insists?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather|nowhere|solution by|novel|famous|premise|(?:in|let"
+    r""
+    r"|insists?|lied|lying|jok(?:ed|ing)|kidding|fib(?:s|bed)?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather"
+    r"|nowhere|solution by|novel|famous|premise|(?:in|let"
     r"|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|planet|novel|puzzle)|would (?:mean|imply)"
     r"|(?:might|could|may|tempted to) (?:\w{1,12} ){0,2}(?:write|say|conclude|answer|claim))\b)|!="
     r"|[\"“][^\"“”]{0,80}=[^\"“”]{0,80}[\"”]|\\(?:l?not|neg|neq?)(?![A-Za-z])|[?≠¬\u0400-\u1cff\u2e80-\ud7ff]"
@@ -85,6 +64,12 @@ _COUNTED = re.compile(
     r"[^\W\d]|.\s?(?!(?:and|but|so|because|which|or|on|in|as|to|at|for|when|while)\b)[^\W\d]", re.DOTALL
 )
 """He wrote 2 + 3 = 5 letters: the text from the last character of an equation that counts things, and is nobody's words."""
+_TAKEN_BACK = phrase(
+    r"[\W_]{1,8}(?:(?:but|however|yet|although|except|clearly|obviously|of course),? )*(?:this|that|it|which|the above"
+    r"|(?:the|this|that) (?:last |previous )?(?:equation|statement|claim|sum|result|line|step))(?: is|'s| was| are|) "
+    r"(?:(?:an?|all|clearly|obviously|simply|just|of course) )*(?:<wrong>|lie\b|joke\b|not (?:so|right)\b)"
+)
+"""What takes an equation back right after it: 2 + 2 = 4. This is false."""
 _REACH = 120
 _REVOKED = re.compile(
     r"\b(?:contradict\w*|impossible|incorrect\w*|mistake\w*|untrue|absurd|not (?:true|equal|possible|hold|satisf\w*|work"
@@ -114,6 +99,7 @@ def is_mentioned(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - _REACH) : start], text[end : end + _REACH]
     said = _SAID.search(before)
     reported = said is not None and not (said[1] and _COUNTED.match(text, end - 1))
+    reported = reported or _TAKEN_BACK.match(after.lower()) is not None
     return reported or _says(_UNCLAIMED, sentence_around(text, start, end)) or is_denied(before, after)
 
 
