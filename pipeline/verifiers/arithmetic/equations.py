@@ -96,7 +96,7 @@ def equations_of(tokens: Sequence[Token], budget: Budget) -> list[Equation]:
 
 
 def _is_cased(tokens: Sequence[Token]) -> bool:
-    """Whether units differ in more than their names say, as only the case of a letter tells: 4 Gb = 512 MB, 1 Mg = 1000 kg."""
+    """Whether units differ in more than their names say, as only the case of a letter says: 4 Gb = 512 MB, 1 Mg = 1000 kg."""
     units = {
         each.text for each in tokens if each.kind == "word" and len(each.text) == 2 and each.text.lower() in _CASED
     }

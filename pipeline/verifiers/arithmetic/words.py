@@ -31,7 +31,6 @@ _UNCLAIMED = phrase(
     r"|(?:<assume>|<guess>|<reject>|supposing|assuming|imagine|unless|contradict\w*|hypothetical\w*|incorrectly|claim\w*"
     r"|puzzle|typo|thinks|thought|says|said|believe[sd]|according to|pretend\w*|nobody|hardly|disagree\w*|doubt\w*|den(?:y"
     r"|ies)|refut\w*|fails?|a lie|no (?:means|way)|myth|misprint|fallacy|counterfeit|contrary|far from|unprovable|slogan"
-    r""
     r"|insists?|lied|lying|jok(?:ed|ing)|kidding|fib(?:s|bed)?|maintains?|(?:suppos|alleg)edly|sake of|sic|or rather"
     r"|nowhere|solution by|novel|famous|premise|(?:in|let"
     r"|given|where|if) (?:an?|any|some|that|this) (?:\w{1,12} )?(?:world|universe|planet|novel|puzzle)|would (?:mean|imply)"
