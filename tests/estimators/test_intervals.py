@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp
 from scipy.stats import beta, binom
 
 from pipeline.estimators.intervals import clopper_pearson, jeffreys
@@ -57,6 +58,17 @@ def test_jeffreys_covers_on_average_and_is_shorter(confidence: float) -> None:
 )
 def test_clopper_pearson_as_published(c: int, n: int, low: float, high: float) -> None:
     assert clopper_pearson(c, n, 0.95) == pytest.approx((low, high), abs=5.1e-5)
+
+
+@pytest.mark.parametrize(("c", "n"), [(0, 7), (1, 7), (3, 7), (6, 12), (5, 30), (99, 100), (200, 200)])
+def test_jeffreys_bounds_cut_off_half_the_error_each(c: int, n: int) -> None:
+    """Checked by integrating the density itself, x^(c - 1/2) (1 - x)^(n - c - 1/2) / B, at 30 digits."""
+    low, high = jeffreys(c, n, 0.95)
+    a, b = c + mp.mpf(1) / 2, n - c + mp.mpf(1) / 2
+    if c:
+        assert float(mp.betainc(a, b, 0, low, regularized=True)) == pytest.approx(0.025, rel=1e-9)
+    if c < n:
+        assert float(mp.betainc(a, b, high, 1, regularized=True)) == pytest.approx(0.025, rel=1e-9)
 
 
 @given(our.counts, CONFIDENCE)
