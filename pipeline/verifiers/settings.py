@@ -8,7 +8,7 @@ from annotated_types import Ge
 from annotated_types import Interval as Range
 
 from pipeline.config.choices import Sandbox
-from pipeline.config.fields import BY_GROUP, FREE, TABLE, check
+from pipeline.config.fields import BY_GROUP, FREE, SAMPLE, TABLE, check
 from pipeline.config.verify import VerifierConfig
 
 
@@ -86,7 +86,7 @@ class FactsConfig(VerifierConfig):
     """Claims of facts, looked up in a table."""
 
     kind: Annotated[str, BY_GROUP] = "facts"
-    table: Annotated[str, FREE, TABLE] = "sample"
+    table: Annotated[str, FREE, TABLE] = SAMPLE
     """The table of facts: a .parquet, .sqlite, .db, .csv or .jsonl file with the columns entity, attribute and value, on each
     machine. `sample`: the shipped table of 100 facts. Its content is part of what a check is."""
     refute_new_names: bool = False

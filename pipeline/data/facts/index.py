@@ -17,14 +17,13 @@ from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 
+from pipeline.config.fields import SAMPLE
 from pipeline.core.cache import cache_folder
 from pipeline.core.errors import InputError, StoreError
 from pipeline.data.facts.names import normal_name
 from pipeline.data.facts.quantities import read_quantity, read_unit
 from pipeline.data.facts.sources import TableRow, read_table
 
-SAMPLE = "sample"
-"""The name of the shipped table."""
 SHIPPED = Path(__file__).parents[1] / "facts.jsonl"
 _NUMBER = re.compile(r"[-+−]?[\d.,]+")
 _VERSION = 1

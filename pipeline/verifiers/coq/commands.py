@@ -89,7 +89,8 @@ def command(sentence: Sentence, *, given: bool) -> Command:
     bound = tuple(dict.fromkeys(bound_names(tokens)))
     names = tuple(dict.fromkeys((*bound_names(tokens, _BINDERS | _DECLARING), *filter(STANDARD.__contains__, bound))))
     matched = () if effect is Effect.TACTIC else tuple(dict.fromkeys(_names_in_patterns(tokens)))
-    return Command(sentence=sentence, effect=effect, names=names, of_proof=bound, matched=matched)
+    of_proof = tuple(name for name in bound if name not in names)
+    return Command(sentence=sentence, effect=effect, names=names, of_proof=of_proof, matched=matched)
 
 
 def _effect(sentence: Sentence, *, given: bool) -> tuple[Effect, str]:
