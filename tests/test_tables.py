@@ -65,7 +65,7 @@ from pipeline.core.tables import (
 from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
-from pipeline.runtime.checking.worker import findings_table
+from pipeline.runtime.checking.task import findings_table
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores

@@ -11,26 +11,24 @@ if TYPE_CHECKING:
     from pipeline.config.score import ScoreConfig
     from pipeline.config.search import SearchRunConfig
     from pipeline.core.progress import ChainRun
-    from pipeline.runtime.chain_run.run import Hiring
-    from pipeline.runtime.stop import StopSignal
+    from pipeline.runtime.chain_run.task import Task
     from pipeline.runtime.worker_handle import Watcher
 
 Config = TypeVar("Config", "ScoreConfig", "JudgeRunConfig", "SearchRunConfig")
 
 
-def run_with_ray(
-    run: "Callable[[Config, Hiring, Watcher, StopSignal], ChainRun]", config: Config, watch: "Watcher"
-) -> "ChainRun":
+def run_with_ray(kind: "type[Task[Config]]", config: Config, watch: "Watcher") -> "ChainRun":
     """Run with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
-    Raises what `run` raises.
+    Raises what `run_task` raises.
     """
     set_up_ray(config.cluster.address)
     from pipeline.runtime.actors import ray_workers
+    from pipeline.runtime.chain_run.run import run_task
     from pipeline.runtime.stop import stoppable
 
     with stoppable() as stop:
-        return run(config, lambda workload: ray_workers(workload, stop.check), watch, stop)
+        return run_task(kind(config), lambda workload: ray_workers(workload, stop.check), watch, stop)
 
 
 def ending_lines(found: "ChainRun", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:

@@ -51,7 +51,7 @@ def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]
     of the inputs of the others. Raises UsageError where none is left, and UsageError and InputError where inputs cannot be
     used."""
     from pipeline.core.output import say
-    from pipeline.runtime.checking.run import checked_verifiers, missing_parts
+    from pipeline.runtime.checking.task import checked_verifiers, missing_parts
     from pipeline.verifiers.registry import warnings_of
 
     verifiers = checked_verifiers(config)
@@ -79,11 +79,11 @@ def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, Ch
     """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All
     verifiers share one Ray.
 
-    Raises what `pipeline.runtime.checking.run.check_run` raises.
+    Raises what `pipeline.runtime.checking.task.check_run` raises.
     """
     set_up_ray(config.cluster.address)
     from pipeline.runtime.actors import worker_pool
-    from pipeline.runtime.checking.run import check_run
+    from pipeline.runtime.checking.task import check_run
     from pipeline.runtime.connection import cluster
     from pipeline.runtime.stop import stoppable
 

@@ -1,5 +1,6 @@
 """The command `judge`: has a second model criticise the chains of a run."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -22,19 +23,24 @@ def _judge(config: JudgeRunConfig) -> int:
 
 
 def _estimate(config: JudgeRunConfig) -> int:
-    from pipeline.runtime.judging.estimate import estimate_critiques
+    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.estimate import estimate
+    from pipeline.runtime.judging.task import JudgeTask
 
     with interruptible():
-        plan = estimate_critiques(config)
+        plan = estimate(JudgeTask(config))
+    critiques = plan.tables["critiques"]
+    written, read = (sum(values(critiques, name)) / plan.sampled for name in ("n_tokens", "n_prompt_tokens"))
+    kinds = Counter(map(ReadingKind, values(critiques, "reading")))
     lines = [
         f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to judge by {plan.model}, "
         f"{format_count(config.judge.votes, 'vote')} each",
-        f"tokens    {plan.mean_written:,.0f} written and {plan.mean_read:,.0f} read for a chain on average, in a sample of "
+        f"tokens    {written:,.0f} written and {read:,.0f} read for a chain on average, in a sample of "
         f"{plan.sampled:,}",
-        f"speed     {plan.chains_per_second:,.2f} chains/s of one worker of this machine; the model took "
+        f"speed     {plan.sampled / plan.seconds_of_sample:,.2f} chains/s of one worker of this machine; the model took "
         f"{format_duration(plan.seconds_loading)} to load",
         f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
-        *_silent(plan.kinds),
+        *_silent(kinds),
     ]
     write_lines(lines)
     return 0
@@ -78,11 +84,11 @@ def _to_folder(config: JudgeRunConfig) -> int:
 def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "ChainRun":
     """Judge with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
-    Raises what `pipeline.runtime.judging.run.judge_run` raises.
+    Raises what `pipeline.runtime.chain_run.run.run_task` raises.
     """
-    from pipeline.runtime.judging.run import judge_run
+    from pipeline.runtime.judging.task import JudgeTask
 
-    return run_with_ray(judge_run, config, watch)
+    return run_with_ray(JudgeTask, config, watch)
 
 
 def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:

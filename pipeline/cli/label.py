@@ -94,7 +94,7 @@ def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterato
     from pipeline.preflight.nodes import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.workload import labelling
+    from pipeline.runtime.labelling import labelling
 
     with ray_workers(labelling(config), check) as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)

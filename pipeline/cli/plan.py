@@ -28,8 +28,8 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.engines.hub import hub_asked_once
     from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
+    from pipeline.runtime.labelling import labelling
     from pipeline.runtime.stop import stoppable
-    from pipeline.runtime.workload import labelling
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
     console = Console(highlight=False)

@@ -1,5 +1,6 @@
 """The command `score`: scores the steps of chains with a process reward model."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from pipeline.cli.chain_run import ending_lines, run_with_ray
@@ -20,20 +21,25 @@ def _score(config: ScoreConfig) -> int:
 
 
 def _estimate(config: ScoreConfig) -> int:
-    from pipeline.runtime.scoring.estimate import estimate_scores
+    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.estimate import estimate
+    from pipeline.runtime.scoring.task import ScoreTask
 
     with interruptible():
-        plan = estimate_scores(config)
+        plan = estimate(ScoreTask(config))
+    tokens, faults = (values(plan.tables["scores"], name) for name in ("n_tokens", "fault"))
+    unscored = Counter(filter(None, faults))
     lines = [
         f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to score by {plan.model}",
-        f"tokens    {plan.mean_tokens:,.0f} a chain on average, {plan.most_tokens:,} at most, in a sample of {plan.sampled:,}",
-        f"speed     {plan.chains_per_second:,.1f} chains/s of one worker of this machine; the model took "
+        f"tokens    {sum(tokens) / plan.sampled:,.0f} a chain on average, {max(tokens):,} at most, in a sample of "
+        f"{plan.sampled:,}",
+        f"speed     {plan.sampled / plan.seconds_of_sample:,.1f} chains/s of one worker of this machine; the model took "
         f"{format_duration(plan.seconds_loading)} to load",
         f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
     ]
     lines += [
         f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
-        for fault, chains in plan.unscored.items()
+        for fault, chains in unscored.items()
     ]
     if plan.left_out.rows:
         lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
@@ -57,10 +63,10 @@ def _to_folder(config: ScoreConfig) -> int:
     from rich.console import Console
 
     from pipeline.analysis.report.terminal import LiveView
-    from pipeline.runtime.scoring.run import score_run
+    from pipeline.runtime.scoring.task import ScoreTask
 
     with LiveView(Console(highlight=False)) as view:
-        found = run_with_ray(score_run, config, view)
+        found = run_with_ray(ScoreTask, config, view)
     totals = found.totals
     lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})

@@ -27,14 +27,18 @@ def _search(config: SearchRunConfig) -> int:
 
 
 def _estimate(config: SearchRunConfig) -> int:
-    from pipeline.runtime.searching.estimate import estimate_search
+    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.estimate import estimate
+    from pipeline.runtime.searching.task import SearchTask
 
     with interruptible():
         _warn(config)
-        plan = estimate_search(config)
+        plan = estimate(SearchTask(config))
+    searches = plan.tables["searches"]
+    policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))
     lines = [
-        f"{format_count(plan.problems, 'problem')} to search by {config.search.method} with n={config.search.n}",
-        f"tokens    {plan.policy_tokens:,.0f} of the policy and {plan.scorer_tokens:,.0f} of the scorer for a problem on "
+        f"{format_count(plan.chains, 'problem')} to search by {config.search.method} with n={config.search.n}",
+        f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on "
         f"average, in a sample of {plan.sampled:,}",
         f"models    {plan.model}; they took {format_duration(plan.seconds_loading)} to load",
         f"time      about {format_duration(plan.seconds)} for all problems with one worker of this machine; several workers "
@@ -84,12 +88,12 @@ def _to_folder(config: SearchRunConfig) -> int:
 def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
     """Search with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
-    Raises what `pipeline.runtime.searching.run.search_run` raises.
+    Raises what `pipeline.runtime.chain_run.run.run_task` raises.
     """
     _warn(config)
-    from pipeline.runtime.searching.run import search_run
+    from pipeline.runtime.searching.task import SearchTask
 
-    return run_with_ray(search_run, config, watch)
+    return run_with_ray(SearchTask, config, watch)
 
 
 def _warn(config: SearchRunConfig) -> None:

@@ -25,9 +25,9 @@ from pipeline.runtime.environment import forwarded, without_secrets
 from pipeline.runtime.metrics import RunMetrics
 from pipeline.runtime.objects import Packed, objects_here, offered, packed
 from pipeline.runtime.placement import Share
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
-from pipeline.runtime.workload import UnitWorker, Workload
+from pipeline.runtime.workload import Workload
 from pipeline.storage.location import last_part
 
 SPARE_CALLS = 5
@@ -51,11 +51,11 @@ _OWNER_DIED = "its owner has died"
 
 
 class _Actor:
-    """A worker in a process of its own, see `workload.UnitWorker`."""
+    """A worker in a process of its own, see `worker.Worker`."""
 
     def __init__(
         self,
-        make: Callable[[Any, Surroundings], UnitWorker],
+        make: Callable[[Any, Surroundings], Worker],
         sent: Packed,
         around: Surroundings,
         secrets: Mapping[str, str],

@@ -35,7 +35,7 @@ from pipeline.data.steps import split
 from pipeline.engines.base import PolicyFacts
 from pipeline.estimators.tree import Tree, measured_prefixes, trees_of
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.runtime.rollout_log import RolloutLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,9 +296,9 @@ def rollout_prices(lengths: Sequence[int]) -> tuple[float, ...]:
     return tuple(lengths[-1] - length + step for length in lengths)
 
 
-def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
+def totals_of(plan: UnitPlan, log: RolloutLog, spent: int) -> Totals:
     """The totals of the unit; `spent`: see `Totals`."""
-    outcomes = buffer.outcomes.values()
+    outcomes = log.outcomes.values()
     verdicts = [outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT]
     rejected_rows = sum(reject.step_index is None for reject in plan.rejects)
     return Totals(
@@ -319,5 +319,5 @@ def totals_of(plan: UnitPlan, buffer: UnitBuffer, spent: int) -> Totals:
         engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in outcomes),
         too_long=sum(not asked.fits for asked in plan.asked.values()),
         spent=spent,
-        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in buffer.solutions.values()),
+        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in log.solutions.values()),
     )

@@ -23,7 +23,7 @@ from pipeline.runtime.problem_budget import (
     usual_cap,
     within,
 )
-from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.runtime.rollout_log import RolloutLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,13 @@ class Round:
 
 
 class Rounds:
-    """The rounds of a unit's problems (`trees`), from the unit's buffer."""
+    """The rounds of a unit's problems (`trees`), from the unit's log."""
 
-    def __init__(self, buffer: UnitBuffer, trees: Sequence[Tree], estimator: Estimator) -> None:
-        self._buffer = buffer
+    def __init__(self, log: RolloutLog, trees: Sequence[Tree], estimator: Estimator) -> None:
+        self._log = log
         self._trees = trees
         self._prefixes = {prefix for tree in trees for prefix in tree.prefix_ids}
-        self._estimator = scaled_budget(estimator, buffer.unit_target)
+        self._estimator = scaled_budget(estimator, log.unit_target)
         self._budget = self._estimator.budget
         self._limit = self._limited()
         budget = self._budget
@@ -80,7 +80,7 @@ class Rounds:
         """Whether further rollouts of a prefix no longer count. Only for an estimator that `stops_early`. The estimator decides
         nothing about a promoted prefix: all of its rollouts count."""
         return prefix_id in self._prefixes and self._estimator.is_finished(
-            self._buffer.trials([prefix_id]).get(prefix_id, NONE)
+            self._log.trials([prefix_id]).get(prefix_id, NONE)
         )
 
     def n_spent(self) -> int:
@@ -92,10 +92,10 @@ class Rounds:
         budget."""
         if self._budget is None:
             return [[False] * len(tree.chains) for tree in self._trees]
-        budgeted = self._buffer.unit_target.budget_unit
+        budgeted = self._log.unit_target.budget_unit
         unlimited = self._estimator.with_budget(MANY, self._budget.unit) if budgeted else self._estimator
         trials = self._trials(self._trees)
-        asked = unlimited.next_rollouts(self._trees, trials, MANY, self._buffer.state)
+        asked = unlimited.next_rollouts(self._trees, trials, MANY, self._log.state)
         return [
             [any(tree.prefix_ids[node] in more for node in path) for path in tree.paths]
             for tree, more in zip(self._trees, asked, strict=True)
@@ -107,11 +107,11 @@ class Rounds:
         All chains share the unit's budget equally until the unit has been whole once. After that, only the chains that are not
         done share what is left.
         """
-        total, budget = self._buffer.unit_target.unit_budget, self._budget
+        total, budget = self._log.unit_target.unit_budget, self._budget
         if total is None or budget is None:
             return None
         chains = [cost for tree in self._trees for cost in self._costs(tree, budget)]
-        if not self._buffer.settled:
+        if not self._log.settled:
             return level_budget(total, chains)
         still_open = [each for tree in self._open() for each in tree]
         done = sum(cost for cost, each in zip(chains, still_open, strict=True) if not each)
@@ -120,9 +120,9 @@ class Rounds:
     def _cap(self, tree: Tree, budget: Budget) -> Cap:
         """The limit of a problem: its budget, or without one the cost of a fixed number of rollouts for each prefix."""
         if self._limit is None:
-            return usual_cap(tree, self._buffer.unit_target.rollouts, budget)
+            return usual_cap(tree, self._log.unit_target.rollouts, budget)
         limit = self._limit if budget.chain is None else min(budget.chain, self._limit)
-        if not self._buffer.settled:
+        if not self._log.settled:
             return Cap(most=limit * len(tree.chains), unit=budget.unit)
         return Cap(most=total_cost(self._costs(tree, budget), limit), unit=budget.unit)
 
@@ -135,29 +135,29 @@ class Rounds:
             if not self._limit:
                 return [{} for _ in trees]
             estimator = estimator.with_budget(min(self._limit, budget.chain or self._limit), budget.unit)
-        asked = estimator.next_rollouts(trees, trials, self._buffer.unit_target.rollouts, self._buffer.state)
+        asked = estimator.next_rollouts(trees, trials, self._log.unit_target.rollouts, self._log.state)
         if budget is None:
             return asked
         return [within(tree, trials, more, self._caps[tree]) for tree, more in zip(trees, asked, strict=True)]
 
     def _trials(self, trees: Sequence[Tree]) -> dict[str, Trials]:
-        return self._buffer.trials(prefix for tree in trees for prefix in tree.prefix_ids)
+        return self._log.trials(prefix for tree in trees for prefix in tree.prefix_ids)
 
     def _missing(self, tree: Tree, trials: Mapping[str, Trials], more: Mapping[str, int]) -> list[tuple[str, int]]:
         missing = []
         for prefix in tree.prefix_ids:
-            there = {outcome.issue_index for outcome in self._buffer.of_prefix(prefix)}
+            there = {outcome.issue_index for outcome in self._log.of_prefix(prefix)}
             wanted = len(trials.get(prefix, NONE).outcomes) + more.get(prefix, 0)
             upto = max(wanted, max(there, default=-1) + 1)
             missing += [(prefix, issue) for issue in range(upto) if issue not in there]
         return missing
 
     def _outcomes(self, tree: Tree) -> list[RolloutOutcome]:
-        return [outcome for prefix in tree.prefix_ids for outcome in self._buffer.of_prefix(prefix)]
+        return [outcome for prefix in tree.prefix_ids for outcome in self._log.of_prefix(prefix)]
 
     def _settled(self, tree: Tree, number: int) -> bool:
         """Whether the record of a whole unit names all existing rollouts of a round. The round is then complete."""
-        settled = self._buffer.settled
+        settled = self._log.settled
         return all(
             (outcome.prefix_id, outcome.issue_index) in settled
             for outcome in self._outcomes(tree)
@@ -168,12 +168,12 @@ class Rounds:
         return max((outcome.round for outcome in self._outcomes(tree)), default=-1)
 
 
-def grown_rounds(grown: Mapping[str, Promotion], buffer: UnitBuffer) -> list[Round]:
+def grown_rounds(grown: Mapping[str, Promotion], log: RolloutLog) -> list[Round]:
     """The rollouts that promoted prefixes lack, which `grow` decided and no estimator: one round for each of them. `grown`: the
     promotions by prefix id."""
     found = []
     for prefix_id, promotion in grown.items():
-        there = {outcome.issue_index for outcome in buffer.of_prefix(prefix_id)}
+        there = {outcome.issue_index for outcome in log.of_prefix(prefix_id)}
         missing = [(prefix_id, issue) for issue in range(promotion.rollouts) if issue not in there]
         if missing:
             alone = tree_of([ChainShape(prefix_ids=(prefix_id,), outcome=None)])

@@ -1,7 +1,7 @@
 """The work of one unit: chains -> prefixes -> rounds of requests -> completions -> verdicts -> labels.
 
 For each problem, the estimator decides the next round when all rollouts of the previous round have finished. Problems do not
-wait for each other. Rollouts in the unit's buffer are never requested again. Finished rollouts go into the buffer, which is
+wait for each other. Rollouts in the unit's log are never requested again. Finished rollouts go into the log, which is
 committed every `run.flush_seconds`.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
-from pipeline.core.errors import EngineDied
 from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Verdicts
 from pipeline.core.records import (
@@ -37,28 +36,20 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
-from pipeline.runtime.flushes import with_flushes
 from pipeline.runtime.growing import Growth, Promoter
 from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
+from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.rounds import Arrivals, Round, Rounds, grown_rounds
 from pipeline.runtime.sampling import Backpressure, failed_completion, sample_batches
-from pipeline.runtime.unit_buffer import UnitBuffer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """A part of a unit's work: sample `only` these requests, and write off the requests in `failed`, which kill engines."""
-
-    only: frozenset[str]
-    failed: frozenset[str] = frozenset()
+from pipeline.runtime.worker import Probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
     """The places where a unit's finished rollouts are recorded, and the steps that they are searched for."""
 
-    buffer: UnitBuffer
+    log: RolloutLog
     rounds: Rounds
     steps: PrefixMatcher
     arrivals: Arrivals = field(default_factory=Arrivals)
@@ -81,14 +72,13 @@ class UnitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSettings:
-    """The settings that the work of a unit needs. `processes`: grading processes. `flush_seconds`: see `RunConfig`."""
+    """The settings that the work of a unit needs. `processes`: grading processes."""
 
     estimator: Estimator
     sampling: SamplingConfig
     prompt: PromptConfig
     data: DataConfig
     processes: int
-    flush_seconds: float
 
 
 class UnitLabeller:
@@ -101,7 +91,6 @@ class UnitLabeller:
     def __init__(self, settings: UnitSettings, engine: Engine, checker: Checker) -> None:
         self._estimator = settings.estimator
         self._store_tokens = settings.sampling.store_tokens
-        self._flush_seconds = settings.flush_seconds
         self._engine = engine
         self.judge = AsyncGrader(checker, settings.processes)
         self.backpressure = Backpressure(engine.capacity)
@@ -137,88 +126,76 @@ class UnitLabeller:
             truncated=self._truncated,
         )
 
-    async def missing_requests(
-        self, rows: Sequence[InputRow], buffer: UnitBuffer, growths: Sequence[Growth] = ()
-    ) -> list[str]:
+    async def missing_requests(self, log: RolloutLog, growths: Sequence[Growth] = ()) -> list[str]:
         """Ids of the requests to sample next: draws of chains first, and when all of them have finished, rollouts, and those of
         promoted prefixes in the end."""
-        plan = UnitPlan()
-        fitting = self._planner.with_roots(plan, rows)
-        draws = self._planner.missing_draws(plan, fitting, buffer)
+        plan, fitting = self._begun(log)
+        draws = self._planner.missing_draws(plan, fitting, log)
         if draws:
             return [request.request_id for request in draws]
-        await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
-        asked = self._rounds(plan, buffer).next_rounds() or grown_rounds(plan.grown, buffer)
-        if not asked and await self._promote(plan, buffer, growths):
-            return await self.missing_requests(rows, buffer, growths)
+        await self._planner.plan_chains(plan, fitting, log, log.promotions)
+        asked = self._rounds(plan, log).next_rounds() or grown_rounds(plan.grown, log)
+        if not asked and await self._promote(plan, log, growths):
+            return await self.missing_requests(log, growths)
         return [request.request_id for request in _requests(plan, asked)]
 
     async def label(
-        self,
-        rows: Sequence[InputRow],
-        buffer: UnitBuffer,
-        probe: Probe | None = None,
-        growths: Sequence[Growth] = (),
+        self, log: RolloutLog, probe: Probe | None = None, growths: Sequence[Growth] = ()
     ) -> UnitResult | None:
         """Label all chains of the unit's rows, then those that its `growths` promote. None if the unit needs more rollouts
         after `probe`.
 
-        Raises StoreError, and EngineDied if the engine stops working; finished rollouts are committed before.
+        Raises StoreError, and EngineDied if the engine stops working.
         """
         try:
-            return await with_flushes(buffer.flush, self._flush_seconds, self._label(rows, buffer, probe, growths))
-        except EngineDied:
-            await buffer.flush()
-            raise
+            return await self._label(log, probe, growths)
         finally:
-            self.prompts.end(buffer.unit_id)
+            self.prompts.end(log.unit_id)
 
-    async def _label(
-        self, rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None, growths: Sequence[Growth]
-    ) -> UnitResult | None:
-        plan = UnitPlan()
-        fitting = self._planner.with_roots(plan, rows)
-        await self._draw(self._planner.missing_draws(plan, fitting, buffer), fitting, buffer, probe)
-        if self._planner.missing_draws(plan, fitting, buffer):
-            await buffer.flush()
+    async def _label(self, log: RolloutLog, probe: Probe | None, growths: Sequence[Growth]) -> UnitResult | None:
+        plan, fitting = self._begun(log)
+        await self._draw(self._planner.missing_draws(plan, fitting, log), fitting, log, probe)
+        if self._planner.missing_draws(plan, fitting, log):
             return None
-        await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
+        await self._planner.plan_chains(plan, fitting, log, log.promotions)
         self.begun += 1
-        rounds = self._rounds(plan, buffer)
+        rounds = self._rounds(plan, log)
         if probe is None:
-            await self._work_off(plan, rounds, buffer)
+            await self._work_off(plan, rounds, log)
         else:
-            await self._try(plan, rounds, buffer, probe)
+            await self._try(plan, rounds, log, probe)
             if rounds.next_rounds():
-                await buffer.flush()
                 return None
         while True:
-            await self._measure_promoted(plan, rounds, buffer, probe)
-            if grown_rounds(plan.grown, buffer):
-                await buffer.flush()
+            await self._measure_promoted(plan, rounds, log, probe)
+            if grown_rounds(plan.grown, log):
                 return None
-            if not await self._promote(plan, buffer, growths):
-                return self._result(plan, rounds, buffer)
-            plan = UnitPlan()
-            fitting = self._planner.with_roots(plan, rows)
-            await self._planner.plan_chains(plan, fitting, buffer, buffer.promotions)
+            if not await self._promote(plan, log, growths):
+                return self._result(plan, rounds, log)
+            plan, fitting = self._begun(log)
+            await self._planner.plan_chains(plan, fitting, log, log.promotions)
 
-    def _result(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> UnitResult:
+    def _begun(self, log: RolloutLog) -> tuple[UnitPlan, Sequence[InputRow]]:
+        """A plan with the bare problems of a unit, and the rows that fit the engine's context."""
+        plan = UnitPlan()
+        return plan, self._planner.with_roots(plan, log.rows)
+
+    def _result(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog) -> UnitResult:
         learner = self._estimator.learner
         return UnitResult(
-            readings=buffer.readings,
+            readings=log.readings,
             chains=plan.chains,
-            trials=trials_of(with_passed(buffer.outcomes, buffer.promotions or ()).values()),
-            state=None if learner is None else learner.learn(buffer.state, plan.trees, buffer.trials(plan.asked)),
+            trials=trials_of(with_passed(log.outcomes, log.promotions or ()).values()),
+            state=None if learner is None else learner.learn(log.state, plan.trees, log.trials(plan.asked)),
             rejects=plan.rejects,
-            totals=totals_of(plan, buffer, rounds.n_spent()),
+            totals=totals_of(plan, log, rounds.n_spent()),
         )
 
-    def _rounds(self, plan: UnitPlan, buffer: UnitBuffer) -> Rounds:
-        return Rounds(buffer, plan.trees, self._estimator)
+    def _rounds(self, plan: UnitPlan, log: RolloutLog) -> Rounds:
+        return Rounds(log, plan.trees, self._estimator)
 
     async def _draw(
-        self, requests: Sequence[Request], rows: Sequence[InputRow], buffer: UnitBuffer, probe: Probe | None
+        self, requests: Sequence[Request], rows: Sequence[InputRow], log: RolloutLog, probe: Probe | None
     ) -> None:
         """Sample chains for problems without a chain, and commit them, because prefixes are made from them."""
         if not requests:
@@ -226,20 +203,18 @@ class UnitLabeller:
         row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
-            buffer.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
-        self._put(to_sample, buffer)
+            log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        self._put(to_sample, log)
         async for batch in sample_batches(self._engine, to_sample, keep_tokens=True):
             self.backpressure.answer(len(batch))
             for completion in batch:
-                buffer.add_solution(
-                    await self._drawer.solution(row_of[completion.request.problem.problem_id], completion)
-                )
-        await buffer.flush()
+                log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+        await log.flush()
 
-    async def _work_off(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> None:
+    async def _work_off(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog) -> None:
         """Sample rounds until every problem is done. A problem's next round begins when its last one is complete and the engine
         needs requests."""
-        work = self._work(plan, rounds, buffer)
+        work = self._work(plan, rounds, log)
         sampling: set[asyncio.Task[None]] = set()
         due = asyncio.create_task(self._due(work.arrivals))
         asked = rounds.next_rounds()
@@ -250,7 +225,7 @@ class UnitLabeller:
             while True:
                 if asked:
                     work.arrivals.expect(asked)
-                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, buffer), work)))
+                    sampling.add(asyncio.create_task(self._sample(self._announced(plan, asked, log), work)))
                 if due.done():
                     self.backpressure.end_turn()
                     due = asyncio.create_task(self._due(work.arrivals))
@@ -276,65 +251,65 @@ class UnitLabeller:
         await arrivals.wait()
         await self.backpressure.turn()
 
-    async def _try(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe) -> None:
+    async def _try(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog, probe: Probe) -> None:
         """Sample those of the first rollouts that `probe` names."""
-        work = self._work(plan, rounds, buffer)
+        work = self._work(plan, rounds, log)
         asked = rounds.next_rounds()
         work.arrivals.expect(asked)
         to_sample, written_off = _divided(_requests(plan, asked), probe)
         self.planned += len(written_off)
         for completion in written_off:
             self._record(completion, NO_COMPLETION, work)
-        self._announce(to_sample, buffer)
+        self._announce(to_sample, log)
         await self._sample(to_sample, work)
 
-    async def _measure_promoted(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer, probe: Probe | None) -> None:
+    async def _measure_promoted(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog, probe: Probe | None) -> None:
         """Sample what promoted prefixes lack, or the part that `probe` names."""
-        work = self._work(plan, rounds, buffer)
-        asked = grown_rounds(plan.grown, buffer)
+        work = self._work(plan, rounds, log)
+        asked = grown_rounds(plan.grown, log)
         work.arrivals.expect(asked)
         to_sample, written_off = _divided(_requests(plan, asked), probe)
         self.prefixes += len(asked)
         self.planned += len(written_off)
         for completion in written_off:
             self._record(completion, NO_COMPLETION, work)
-        self._announce(to_sample, buffer)
+        self._announce(to_sample, log)
         await self._sample(to_sample, work)
         self.decided += len(asked)
 
-    async def _promote(self, plan: UnitPlan, buffer: UnitBuffer, growths: Sequence[Growth]) -> bool:
+    async def _promote(self, plan: UnitPlan, log: RolloutLog, growths: Sequence[Growth]) -> bool:
         """Promote the next prefixes of a unit whose rollouts are all finished. False if its growths are done."""
-        todo = [growth for growth in growths if growth.number >= buffer.growths]
+        todo = [growth for growth in growths if growth.number >= log.growths]
         if not todo:
             return False
-        await buffer.flush()
-        found = await asyncio.to_thread(self._promoter.promotions, plan, buffer, todo)
-        buffer.promote(found)
-        await buffer.flush()
+        await log.flush()
+        found = await asyncio.to_thread(self._promoter.promotions, plan, log, todo)
+        log.promote(found)
+        await log.flush()
         return bool(found)
 
-    def _work(self, plan: UnitPlan, rounds: Rounds, buffer: UnitBuffer) -> _Work:
+    def _work(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog) -> _Work:
         # Rollouts are searched for the steps of chains only if the estimator uses the result.
         return _Work(
-            buffer=buffer,
+            log=log,
             rounds=rounds,
             steps=PrefixMatcher(plan.trees if self._estimator.follows_steps else (), plan.prefixes),
         )
 
-    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], buffer: UnitBuffer) -> list[Request]:
+    def _announced(self, plan: UnitPlan, rounds: Iterable[Round], log: RolloutLog) -> list[Request]:
         requests = _requests(plan, rounds)
-        self._announce(requests, buffer)
+        self._announce(requests, log)
         return requests
 
-    def _announce(self, requests: Sequence[Request], buffer: UnitBuffer) -> None:
+    def _announce(self, requests: Sequence[Request], log: RolloutLog) -> None:
         self.planned += len(requests)
-        self._put(requests, buffer)
+        self._put(requests, log)
 
-    def _put(self, requests: Sequence[Request], buffer: UnitBuffer) -> None:
+    def _put(self, requests: Sequence[Request], log: RolloutLog) -> None:
         """Note that requests are sent to the engine."""
         self.backpressure.ask(len(requests))
-        self.backpressure.ready(buffer.unit_id)
-        self.prompts.ask(buffer.unit_id, requests)
+        self.backpressure.ready(log.unit_id)
+        self.prompts.ask(log.unit_id, requests)
 
     async def _sample(self, requests: Sequence[Request], work: _Work) -> None:
         slow: list[asyncio.Task[None]] = []
@@ -361,7 +336,7 @@ class UnitLabeller:
 
     def _record(self, completion: Completion, grade: Grade, work: _Work) -> None:
         request, prefix_id = completion.request, completion.request.prefix.prefix_id
-        work.buffer.add_rollout(self._rollout(completion, grade, work.steps))
+        work.log.add_rollout(self._rollout(completion, grade, work.steps))
         work.arrivals.take(request)
         self.rollouts += 1
         self.tokens += completion.n_tokens

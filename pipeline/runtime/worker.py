@@ -1,45 +1,37 @@
-"""A worker: one engine, one grader, several units at once. It writes the files of its units and returns a receipt for each.
+"""A worker: one engine, several units at once. It writes the files of its units and returns a receipt for each.
 
-`actors` wraps the worker in a Ray actor. This module does not depend on Ray.
+What it does with a unit is its `UnitWork`. `actors` wraps the worker in a Ray actor. This module does not depend on Ray.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-import pyarrow as pa
-
-from pipeline.config.grow import PickerConfig
-from pipeline.config.label import LabelConfig
-from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.errors import EngineDied
 from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load, Verdicts
-from pipeline.core.records import InputRow, UnitTarget
+from pipeline.core.records import UnitTarget
 from pipeline.core.schemas import LEARNED
-from pipeline.core.tables import rejects_table
-from pipeline.engines.base import Engine, Surroundings
-from pipeline.engines.registry import open_engine, policy_for
 from pipeline.engines.roofline import common
-from pipeline.estimators.labelling import labels_of
-from pipeline.estimators.registry import estimator_for
-from pipeline.graders.registry import checker_for, grader_version
-from pipeline.pickers.registry import PICKERS, picker_for
-from pipeline.runtime.answer_ending import ending_for
-from pipeline.runtime.growing import Growth
-from pipeline.runtime.unit import Probe, UnitLabeller, UnitResult, UnitSettings
-from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.runtime.flushes import with_flushes
+from pipeline.runtime.sampling import Backpressure
+from pipeline.runtime.unit_log import Finished, UnitLog
 from pipeline.storage.commits import Commit
-from pipeline.storage.editions import LABELS
-from pipeline.storage.growths import STRENGTH, allotments, growth_settings
-from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
-from pipeline.storage.unit_log import UnitLog
-from pipeline.storage.units import UnitRef, unit_rows
+from pipeline.storage.unit_files import UnitFiles
+from pipeline.storage.units import UnitRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A part of a unit's work: ask the engine `only` for these requests, and write off the requests in `failed`, which kill
+    engines."""
+
+    only: frozenset[str]
+    failed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +44,7 @@ class LearnedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTask:
-    """A unit to label up to its target, as a whole or only the part that `probe` names.
+    """A unit to do up to its target, as a whole or only the part that `probe` names.
 
     `known_length`: number of the unit's commit records that the driver knows. A unit that has not begun uses the state
     `learned` for its decisions. `growths`: the records of the run's growths.
@@ -130,65 +122,91 @@ class Snapshot:
         return self.begun, self.planned, self.rollouts, self.tokens, self.work.generated, self.load
 
 
-class Worker:
-    """One engine and one grader that write to one run directory."""
+Log = TypeVar("Log", bound=UnitLog)
 
-    def __init__(
-        self,
-        config: LabelConfig,
-        storage: Storage,
-        engine: Engine,
-        log: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitLog] = UnitLog,
-    ) -> None:
-        self._log = log
-        self._storage = storage
-        # Units of a start mostly have the same growth.
-        self._allotments = lru_cache(maxsize=1)(partial(allotments, storage))
-        self._engine = engine
-        self._policy = policy_for(config.policy)
-        self._settings = unit_settings(config)
-        self._estimator = self._settings.estimator
-        self._checker = checker_for(config.grader)
-        self._labeller: UnitLabeller | None = None
-        self._began = 0.0
-        self._buffers: dict[UnitBuffer, None] = {}
+
+class UnitWork(Protocol[Log]):
+    """What a kind of run does in a worker, with its engine. `backpressure`: known after `start`."""
+
+    backpressure: Backpressure
 
     async def fetch(self) -> None:
         """Download to this machine what the engine loads. Raises PolicyError."""
-        await self._policy.fetch()
+        ...
 
     async def start(self) -> str:
-        """Load the policy and return its identity. Raises PolicyError."""
-        await self._engine.start()
+        """Load the model and return its identity. Raises PolicyError."""
+        ...
+
+    async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> Log:
+        """The log of a unit, not read yet, with the rows of its input. Raises StoreError."""
+        ...
+
+    async def work(self, task: UnitTask, log: Log) -> Finished | None:
+        """Do what the unit lacks, or the part that its probe names, and add it to the log. None if the unit needs more after
+        it. Raises EngineDied, and StoreError."""
+        ...
+
+    async def missing(self, task: UnitTask, log: Log) -> list[str]:
+        """Ids of what the unit needs next from the engine."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Counts since the start, and the load of the engine."""
+        ...
+
+    async def close(self) -> None:
+        """Free the device, and end the processes."""
+        ...
+
+
+class Worker:
+    """See the module. `flush_seconds`: how often new rows of a unit are committed."""
+
+    def __init__(
+        self,
+        work: UnitWork[Any],
+        storage: Storage,
+        flush_seconds: float,
+        files: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitFiles] = UnitFiles,
+    ) -> None:
+        self._work = work
+        self._storage = storage
+        self._flush_seconds = flush_seconds
+        self._files = files
+        self._began: float | None = None
+        self._open: dict[UnitLog, None] = {}
+
+    async def fetch(self) -> None:
+        """Download to this machine what the worker loads. Raises PolicyError."""
+        await self._work.fetch()
+
+    async def start(self) -> str:
+        """Load the model and return its identity. Raises PolicyError."""
+        model = await self._work.start()
         self._began = _now()
-        self._labeller = UnitLabeller(self._settings, self._engine, self._checker)
-        return self._engine.policy
+        return model
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
-        """Label a unit and commit its files. Raises EngineDied if the engine stopped working, and StoreError."""
-        labeller = self._started()
-        labeller.backpressure.begin(task.unit.unit_id)
+        """Do what a unit still needs and commit its files. Raises EngineDied if the engine stopped working, and StoreError."""
+        pressure = self._started().backpressure
+        pressure.begin(task.unit.unit_id)
         try:
-            return await self._label_unit(task, labeller)
+            return await self._finished(task)
         finally:
-            labeller.backpressure.ready(task.unit.unit_id)
+            pressure.ready(task.unit.unit_id)
 
-    async def _label_unit(self, task: UnitTask, labeller: UnitLabeller) -> Receipt:
-        rows, buffer = await self._opened(task)
-        self._buffers[buffer] = None
+    async def _finished(self, task: UnitTask) -> Receipt:
+        log = await self._opened(task)
+        self._open[log] = None
         try:
-            while (whole := buffer.done) is None:
-                result = await labeller.label(rows, buffer, task.probe, await self._growths(task))
-                if result is None:
+            while (whole := log.done) is None:
+                finished = await self._worked(task, log)
+                if finished is None:
                     return Receipt(unit_id=task.unit.unit_id, whole=False)
-                await buffer.complete(
-                    self._tables(result),
-                    result.totals,
-                    readings=result.readings,
-                    learned_from=_chains_of(result.state, buffer),
-                )
+                await log.complete(finished)
         finally:
-            del self._buffers[buffer]
+            del self._open[log]
         return Receipt(
             unit_id=task.unit.unit_id,
             whole=True,
@@ -196,102 +214,55 @@ class Worker:
             learned=learned_state_of(whole),
         )
 
+    async def _worked(self, task: UnitTask, log: UnitLog) -> Finished | None:
+        try:
+            finished = await with_flushes(log.flush, self._flush_seconds, self._work.work(task, log))
+        except EngineDied:
+            await log.flush()
+            raise
+        if finished is None:
+            await log.flush()
+        return finished
+
     async def wait_for_capacity(self, begun: int) -> None:
         """Return when the engine needs another unit to stay busy, but not before `begun` units have arrived."""
         await self._started().backpressure.wait(begun)
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
-        """Ids of the requests that a unit needs next; an empty list if it is whole."""
-        labeller, (rows, buffer) = self._started(), await self._opened(task)
-        return [] if buffer.done else await labeller.missing_requests(rows, buffer, await self._growths(task))
+        """Ids of what a unit needs next from the engine; an empty list if it is whole."""
+        log = await self._opened(task)
+        return [] if log.done else await self._started().missing(task, log)
 
     async def snapshot(self) -> Snapshot:
-        labeller = self._labeller
-        if labeller is None:
+        if self._began is None:
             return Snapshot()
-        return Snapshot(
-            begun=labeller.begun,
-            planned=labeller.planned,
-            prefixes=labeller.prefixes,
-            decided=labeller.decided,
-            rollouts=labeller.rollouts,
-            tokens=labeller.tokens,
-            verdicts=labeller.verdicts,
-            seconds=_now() - self._began,
-            grading_seconds=labeller.judge.seconds,
-            distinct_prompt=labeller.prompts.tokens,
-            work=self._engine.work,
-            load=replace(self._engine.load, grading=labeller.judge.waiting),
-            hardware=self._engine.hardware,
-        )
+        return replace(self._work.snapshot(), seconds=_now() - self._began)
 
     async def drain(self) -> None:
-        """Commit all finished rollouts. Raises StoreError."""
-        for buffer in list(self._buffers):
-            await buffer.flush()
+        """Commit all finished results. Raises StoreError."""
+        for log in list(self._open):
+            await log.flush()
 
     async def stop(self) -> None:
-        """Free the device and end the grading processes."""
-        if self._labeller is not None:
-            self._labeller.judge.close()
-        self._checker.close()
-        await self._engine.close()
+        """Free the device."""
+        await self._work.close()
 
-    def _started(self) -> UnitLabeller:
-        if self._labeller is None:
+    def _started(self) -> UnitWork[Any]:
+        if self._began is None:
             raise EngineDied("the worker has not been started")
-        return self._labeller
+        return self._work
 
-    async def _opened(self, task: UnitTask) -> tuple[list[InputRow], UnitBuffer]:
-        rows = await asyncio.to_thread(unit_rows, self._storage, task.unit)
+    async def _opened(self, task: UnitTask) -> UnitLog:
         offered = (task.learned.shard,) if task.learned else ()
-        log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
-        buffer = UnitBuffer(
-            log,
-            grader=grader_version(),
-            unit_target=task.unit_target,
-            learner=self._estimator.learner,
-            with_tokens=self._settings.sampling.store_tokens,
-        )
-        await buffer.read()
+        files = self._files(self._storage, task.unit.unit_id, task.known_length, offered)
+        log: UnitLog = await self._started().open(self._storage, task, files)
+        await log.read()
         failpoint("worker.opened")
-        return rows, buffer
-
-    async def _growths(self, task: UnitTask) -> list[Growth]:
-        return [await asyncio.to_thread(self._growth, record, task.unit) for record in task.growths]
-
-    def _growth(self, record: Commit, unit: UnitRef) -> Growth:
-        settings = growth_settings(record)
-        picking = chosen_settings(settings, PickerConfig, PICKERS)
-        return Growth(
-            number=record.number,
-            picker=picker_for(picking),
-            budget_unit=picking.budget_unit,
-            rollouts=picking.rollouts,
-            strength=float(str(settings[STRENGTH])),
-            threshold=self._estimator.settings.good_above,
-            allotments=self._allotments(record).get(unit.unit_id, {}),
-        )
-
-    def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
-        tables = {
-            LABELS: labels_of(result.chains, result.trials, self._estimator, result.state),
-            "rejects": rejects_table(result.rejects),
-        }
-        if (learner := self._estimator.learner) is not None:
-            tables[learner.table] = learner.to_table(result.state)
-        return tables
+        return log
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _chains_of(state: Any, buffer: UnitBuffer) -> int:
-    """The chains that a unit's state was learned from. Those of a unit that was whole before are in what it began with."""
-    if state is None:
-        return 0
-    return int(buffer.state.chains if buffer.settled else state.chains)
 
 
 def learned_state_of(whole: Commit) -> LearnedState | None:
@@ -301,25 +272,3 @@ def learned_state_of(whole: Commit) -> LearnedState | None:
         if shard.table in LEARNED:
             return LearnedState(shard=shard, chains=whole.learned_from)
     return None
-
-
-def engine_for(config: LabelConfig, around: Surroundings) -> Engine:
-    """The engine of the policy in a worker with these surroundings."""
-    return open_engine(config.policy, config.sampling, ending_for(config), around)
-
-
-def unit_settings(config: LabelConfig) -> UnitSettings:
-    return UnitSettings(
-        estimator=estimator_for(config.estimator),
-        sampling=config.sampling,
-        prompt=config.policy.prompt,
-        data=config.data,
-        processes=config.grader.processes,
-        flush_seconds=config.run.flush_seconds,
-    )
-
-
-def labelling_worker(config: LabelConfig, around: Surroundings) -> Worker:
-    """A worker of `label` in its own process."""
-    assert config.run_dir is not None
-    return Worker(config, storage_at(config.run_dir), engine_for(config, around))

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 from pipeline.core.errors import StepvalueError
 from pipeline.core.progress import Status
 from pipeline.core.records import UnitTarget
-from pipeline.runtime.unit import Probe
-from pipeline.runtime.worker import LearnedState, Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker import LearnedState, Probe, Receipt, Snapshot, UnitTask
 from pipeline.storage.commits import Commit
 from pipeline.storage.units import UnitRef
 

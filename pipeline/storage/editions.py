@@ -18,7 +18,7 @@ from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequenc
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, set_aside
 from pipeline.storage.storage import Storage
-from pipeline.storage.unit_log import FLUSHED
+from pipeline.storage.unit_files import FLUSHED
 
 EDITION_SEQUENCE = content_id("edition")
 """Id of the sequence of editions, one per run directory."""

@@ -19,7 +19,7 @@ from pipeline.core.schemas import SCHEMAS
 from pipeline.searches.ids import prefix_id
 from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, commit_name, publish
 from pipeline.storage.shards import read_shard, write_shard
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_chains, units_of, write_chains
 from tests.audit.forger import Change, Forger
 from tests.audit.runs import copied
@@ -295,7 +295,7 @@ def test_an_unfinished_search_owes_its_units_and_its_parts_have_totals(of_part: 
     whole = forger.last(UNIT, "samples")
     tables = {shard.table: read_shard(forger.storage, shard) for shard in whole.shards}
     (run_dir / commit_name(whole)).unlink()
-    log = UnitLog(forger.storage, whole.sequence_id)
+    log = UnitFiles(forger.storage, whole.sequence_id)
     log.read()
     part = {name: tables[name] for name in ("samples", "stepscores")}
     tokens = sum(row["n_tokens"] for row in part["samples"].to_pylist())

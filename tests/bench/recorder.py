@@ -13,15 +13,15 @@ from pipeline.data.prompts import Tokenizer
 from pipeline.data.rows import input_digest
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
+from pipeline.runtime.labelling import unit_settings
 from pipeline.runtime.problem_budget import unit_target_of
+from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.state import identity
 from pipeline.runtime.unit import UnitLabeller
-from pipeline.runtime.unit_buffer import UnitBuffer
-from pipeline.runtime.worker import unit_settings
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_rows, units_of
 from tests.settings import deciding
 
@@ -62,9 +62,12 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
         record = Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(unit_settings(config), recorder, checker)
         for unit in units_of(storage, record):
-            buffer = UnitBuffer(
-                UnitLog(storage, unit.unit_id), grader="", unit_target=unit_target_of(*deciding(config))
+            log = RolloutLog(
+                UnitFiles(storage, unit.unit_id),
+                rows=unit_rows(storage, unit),
+                grader="",
+                unit_target=unit_target_of(*deciding(config)),
             )
             with suppress(EngineDied):  # the recorder answers nothing
-                asyncio.run(labeller.label(unit_rows(storage, unit), buffer))
+                asyncio.run(labeller.label(log))
     return recorder.requests

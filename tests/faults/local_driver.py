@@ -31,8 +31,9 @@ from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine
 from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
+from pipeline.runtime.labelling import worker_with
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
 from tests.oracles.lab import LabEngine, LabPolicyConfig
@@ -235,7 +236,7 @@ class LoggingEngine(LabEngine):
 
 async def _serve(connection: Connection, plan: Plan, config: LabelConfig, attempt: int) -> None:
     assert config.run_dir is not None
-    worker = Worker(config, storage_at(config.run_dir), LoggingEngine(plan, config, attempt))
+    worker = worker_with(config, LoggingEngine(plan, config, attempt), storage_at(config.run_dir))
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     at_work: set[asyncio.Task[None]] = set()
 

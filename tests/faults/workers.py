@@ -13,7 +13,8 @@ from pipeline.core.errors import EngineDied, WorkerLost
 from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
+from pipeline.runtime.labelling import worker_with
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import WorkerLocation
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
@@ -153,7 +154,7 @@ class SignedWorker:
         self._process = driver.world.process(name)
         driver.children.append(self._process)
         engine = SignedEngine(config, self._process, fate, answers)
-        self._worker = Worker(config, LocalStorage(RUN_DIR, self._process.disk), engine)
+        self._worker = worker_with(config, engine, LocalStorage(RUN_DIR, self._process.disk))
         loop = driver.world.loop
         self._severed: asyncio.Future[None] = loop.create_future()
         if fate.killed is not None:

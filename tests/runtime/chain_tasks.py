@@ -13,7 +13,8 @@ from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
-from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
@@ -96,7 +97,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 def _search(config: Any, watch: Watch) -> ChainRun:
     stop = StopSignal()
     try:
-        return search_run(config, hired_here, watch, stop, on_a_virtual_clock)
+        return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)
     finally:
         stop.release()
 

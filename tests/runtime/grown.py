@@ -13,7 +13,7 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion, Request
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.grow import Grown, grow, label_part
-from pipeline.runtime.worker import engine_for
+from pipeline.runtime.labelling import engine_for
 from tests.runtime.growing import Row, bare, label, labels
 from tests.runtime.in_process import in_process, stop_signal
 

@@ -11,10 +11,11 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.driver import Running, label
+from pipeline.runtime.labelling import engine_for, worker_with
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Worker, engine_for
+from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
-from pipeline.runtime.workload import UnitWorker, Workload
+from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 
@@ -22,7 +23,7 @@ from pipeline.storage.storage import Storage
 class _InProcess:
     """A worker whose methods are called directly. After `kill` they raise EngineDied."""
 
-    def __init__(self, worker: UnitWorker) -> None:
+    def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._killed = False
 
@@ -47,7 +48,7 @@ class _InProcess:
             raise EngineDied("a worker died: it was killed")
 
 
-def worker_in_process(worker: UnitWorker) -> WorkerHandle:
+def worker_in_process(worker: Worker) -> WorkerHandle:
     return cast(WorkerHandle, _InProcess(worker))
 
 
@@ -70,7 +71,7 @@ def in_process(
 
     def hire(attempt: int) -> WorkerHandle:
         return worker_in_process(
-            Worker(config, written_to, engine or engine_for(config, Surroundings(attempt=attempt)))
+            worker_with(config, engine or engine_for(config, Surroundings(attempt=attempt)), written_to)
         )
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)

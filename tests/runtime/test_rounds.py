@@ -27,10 +27,10 @@ from pipeline.core.records import (
 from pipeline.estimators.base import Learner
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.tree import Tree, tree_of
+from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.rounds import Arrivals, Round, Rounds
-from pipeline.runtime.unit_buffer import UnitBuffer
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 from tests.settings import estimator
 
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
@@ -63,8 +63,8 @@ def rollout(key: Key, number: int) -> Rollout:
     return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
 
 
-def buffer_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> UnitBuffer:
-    buffer = UnitBuffer(UnitLog(NOWHERE, "1" * 20), grader="g", unit_target=unit_target, learner=learner)
+def buffer_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> RolloutLog:
+    buffer = RolloutLog(UnitFiles(NOWHERE, "1" * 20), grader="g", unit_target=unit_target, learner=learner)
     for key, number in log.items():
         buffer.add_rollout(rollout(key, number))
     return buffer
@@ -74,16 +74,16 @@ def unit_target_for(name: str, rollouts: int) -> UnitTarget:
     return UnitTarget(rollouts=rollouts, target_sd=0.1 if name == "pooled" else 0.0)
 
 
-def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, UnitBuffer]:
+def rounds_of(log: Log, name: str, rollouts: int, seed: int) -> tuple[Rounds, RolloutLog]:
     buffer = buffer_of(log, unit_target_for(name, rollouts), estimator(name).learner)
     return Rounds(buffer, trees(seed), estimator(name)), buffer
 
 
-def logged(buffer: UnitBuffer) -> Log:
+def logged(buffer: RolloutLog) -> Log:
     return {(outcome.prefix_id, outcome.issue_index): outcome.round for outcome in buffer.outcomes.values()}
 
 
-def carry_out(asked: Iterable[Round], buffer: UnitBuffer) -> None:
+def carry_out(asked: Iterable[Round], buffer: RolloutLog) -> None:
     for each in asked:
         for key in each.missing:
             buffer.add_rollout(rollout(key, each.number))

@@ -17,9 +17,10 @@ from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
+from pipeline.runtime.labelling import labelling_worker
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
-from pipeline.runtime.worker import UnitTask, Worker, engine_for
+from pipeline.runtime.worker import UnitTask
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
@@ -65,7 +66,7 @@ def label_all(
     commit = staged(storage, config)
 
     async def work() -> None:
-        worker = Worker(config, storage, engine_for(config, Surroundings()))
+        worker = labelling_worker(config, Surroundings())
         await worker.start()
         receipts = await asyncio.gather(
             *(

@@ -8,7 +8,8 @@ from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.progress import ChainRun
-from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
 from tests.runtime.in_process import hired_here
@@ -43,7 +44,7 @@ def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunCon
 def searched(config: SearchRunConfig) -> ChainRun:
     stop = StopSignal()
     try:
-        return search_run(config, hired_here, lambda _: None, stop)
+        return run_task(SearchTask(config), hired_here, lambda _: None, stop)
     finally:
         stop.release()
 

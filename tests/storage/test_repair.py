@@ -12,10 +12,10 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import claim
 from pipeline.storage.shards import write_shard
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 from tests.faults.disk import FakeDisk, ProcessDisk, Strike
 from tests.faults.world import World
-from tests.storage.test_unit_log import UNIT_ID, rollouts
+from tests.storage.test_unit_files import UNIT_ID, rollouts
 
 
 class Recording(LocalStorage):
@@ -65,14 +65,14 @@ def test_a_file_that_cannot_be_read_for_now_is_no_damage() -> None:
 
 def test_a_file_made_again_under_the_name_it_had_counts_again(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    log = UnitLog(storage, UNIT_ID)
+    log = UnitFiles(storage, UNIT_ID)
     log.read()
     assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
     (whole,) = record_sequence(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
     mended, _ = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert resolve(mended).whole is None
-    again = UnitLog(storage, UNIT_ID)
+    again = UnitFiles(storage, UNIT_ID)
     assert again.read() == []
     assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
     found = resolve(record_sequence(storage, UNIT, UNIT_ID))

@@ -50,7 +50,7 @@ from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
 from pipeline.storage.stored_findings import FOLDER as CHECKS
-from pipeline.storage.unit_log import FLUSHED
+from pipeline.storage.unit_files import FLUSHED
 
 MAX_NAMED = 20
 """The largest number of faults of one kind and one unit that are listed one by one."""

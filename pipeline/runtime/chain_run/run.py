@@ -6,16 +6,15 @@ The driver handles units and receipts. Workers read chains and write results.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from pipeline.config.label import RunConfig
 from pipeline.core.errors import StoreError, named
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import ChainRun, Status
-from pipeline.core.records import Totals, UnitTarget
-from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.core.records import UnitTarget
 from pipeline.runtime.chain_run.staging import staged_chains
+from pipeline.runtime.chain_run.task import Task, workload_of
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import RunState, state_of
@@ -26,7 +25,6 @@ from pipeline.storage.editions import arrange, current_edition, current_files, e
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim
-from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 
 Hiring = Callable[[Workload], AbstractContextManager[WorkerPool]]
@@ -35,39 +33,17 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainRunTask:
-    """What a command does with chains, in which run directory. `asked` makes the identity of this start, see
-    `run_record`.
-
-    `doing`: the stage of a status while workers work. `counted`: what a status counts, in the plural; `count`: their number in
-    totals. `names`: what errors about the directory say here, see `named`.
-    """
-
-    source: ChainSource
-    storage: Storage
-    asked: Callable[[], dict[str, object]]
-    run: RunConfig
-    workload: Callable[[], Workload]
-    doing: str
-    counted: str
-    count: Callable[[Totals], int]
-    names: Mapping[str, str] = field(default_factory=dict)
-
-
-def run_over_chains(
-    task: ChainRunTask, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
-) -> ChainRun:
+def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> ChainRun:
     """Do all chains. A later start continues with the units that are not done, and with chains that are new.
 
     Raises InputError, UsageError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, and Interrupted if `stop` has
     received a signal. Committed work is always kept.
     """
     watch(Status(stage="reading the chains", counted=task.counted))
-    storage, asked = task.storage, task.asked()
     with named(task.names):
+        storage, asked = task.storage(), task.identity()
         check_claim(storage, as_recorded(storage, asked))
-        with hold_lock(storage, lock=task.run.lock) as alone:
+        with hold_lock(storage, lock=task.config.run.lock) as alone:
             run_identity = as_recorded(storage, asked, alone=alone)
             damaged = claim(storage, run_identity, alone=alone)
             with heartbeat(storage, None, watch) as beat:
@@ -76,7 +52,7 @@ def run_over_chains(
 
 
 def _done(
-    task: ChainRunTask,
+    task: Task[Any],
     run_identity: Mapping[str, object],
     asked: Mapping[str, object],
     hiring: Hiring,
@@ -84,8 +60,8 @@ def _done(
     stop: StopSignal,
     run: Running,
 ) -> ChainRun:
-    storage = task.storage
-    staged, damaged_input = staged_chains(storage, task.source, task.run.unit_problems, run_identity, asked, stop.check)
+    storage, config = task.storage(), task.config.run
+    staged, damaged_input = staged_chains(storage, task.source(), config.unit_problems, run_identity, asked, stop.check)
     units = list(units_of(storage, staged))
     found, damaged = repaired(storage, units)
     targets = dict.fromkeys((unit.unit_id for unit in units), UnitTarget())
@@ -112,7 +88,7 @@ def _done(
 
 
 def _worked_off(
-    task: ChainRunTask,
+    task: Task[Any],
     before: RunState,
     units: int,
     hiring: Hiring,
@@ -129,10 +105,10 @@ def _worked_off(
     shown(Status(stage="starting", units=units, units_done=units - len(before.jobs)))
     if not before.jobs:
         return 0.0, 0.0
-    with ended_politely(), hiring(task.workload()) as offer:
+    with ended_politely(), hiring(workload_of(task)) as offer:
         stop.listen()
         scheduler = Scheduler(
-            task.run, offer, jobs=before.jobs, units=units, watch=shown, check=stop.check, doing=task.doing
+            task.config.run, offer, jobs=before.jobs, units=units, watch=shown, check=stop.check, doing=task.doing
         )
         run(scheduler.work_off())
         return scheduler.seconds_starting, scheduler.seconds_labelling

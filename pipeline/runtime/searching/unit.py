@@ -5,22 +5,27 @@ take the path that it says.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem
+from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem, Totals, UnitTarget
 from pipeline.core.tables import storable
 from pipeline.graders.base import MAX_ANSWER_KEPT
-from pipeline.runtime.chain_run.worker import Completed, New
+from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
+from pipeline.runtime.unit_log import Finished, LogTable
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import (
     SampleAnswer,
     ScoreAnswer,
+    failure,
     sample_answers,
     samples_table,
     score_answers,
@@ -29,7 +34,7 @@ from pipeline.searches.log import (
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 
 if TYPE_CHECKING:
     from pipeline.runtime.searching.worker import Searching
@@ -151,84 +156,84 @@ class _Sampling:
         self.unit.sampled(self.row, answer)
 
 
-class UnitSearches:
-    """The searches of a unit, and their answers that are not committed yet: see `Collected`."""
+class UnitSearches(LogOfChains):
+    """The searches of a unit, and the log of their answers: of the policy by row and sample, of the scorer by row and
+    prefix."""
 
-    def __init__(self, work: "Searching", problems: Sequence[SearchProblem]) -> None:
+    def __init__(
+        self, work: "Searching", problems: Sequence[SearchProblem], files: UnitFiles, unit_target: UnitTarget
+    ) -> None:
         self.work = work
         self.now = asyncio.get_running_loop().time
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
-        self._known: dict[int, _Answers] = {}
-        """The answers of the log, by row."""
-        self._new: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
+        self._samples: LogTable[tuple[int, SampleAnswer], SampleAnswer] = LogTable(
+            SAMPLES,
+            key=_sample_key,
+            to_table=samples_table,
+            keep=itemgetter(1),
+            rows=lambda table: {_sample_key(each): each[1] for each in sample_answers(table)},
+        )
+        self._scores: LogTable[tuple[int, ScoreAnswer], ScoreAnswer] = LogTable(
+            STEP_SCORES,
+            key=_score_key,
+            to_table=step_scores_table,
+            keep=itemgetter(1),
+            rows=lambda table: {_score_key(each): each[1] for each in score_answers(table)},
+        )
+        super().__init__(files, unit_target, [self._samples, self._scores], _part_totals)
         self._running: dict[int, _Running] = {}
         self._asked: set[tuple[int, str]] = set()
         """Questions that the engines have, by row and key."""
 
-    def read(self, log: UnitLog) -> None:
-        self._known = _answers(log, self.searches)
-        for row, (samples, scores) in self._known.items():
-            search, (new_samples, new_scores) = self.searches[row], self._new[row]
-            known = {**new_samples, **samples}, {**new_scores, **scores}
-            if known != (search.samples, search.scores):
-                search.replay(known[0].values(), known[1].values())
+    def _take(self, found: Any) -> None:
+        known: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
+        for (row, key), sample in self._samples.kept.items():
+            known[row][0][key] = sample
+        for (row, key), score in self._scores.kept.items():
+            known[row][1][key] = score
+        for row, search in self.searches.items():
+            if known[row] != (search.samples, search.scores):
+                search.replay(known[row][0].values(), known[row][1].values())
                 if (before := self._running.get(row)) is not None:
                     self._begin(row)
                     before.end()
-            # The log may have an answer that is equal to a new one. What followed from an answer that the log has otherwise is
-            # not asked for any more.
-            self._new[row] = (
-                {key: each for key, each in new_samples.items() if key in search.samples and key not in samples},
-                {key: each for key, each in new_scores.items() if key in search.scores and key not in scores},
-            )
+        # What followed from an answer that the log has otherwise is not asked for any more.
+        self._samples.drop(lambda key: key[1] not in self.searches[key[0]].samples)
+        self._scores.drop(lambda key: key[1] not in self.searches[key[0]].scores)
 
     def missing(self) -> dict[int, ChainText]:
         return {row: _chain_text(search.problem) for row, search in self.searches.items() if search.found is None}
 
-    def take(self, results: Mapping[int, SampleAnswer | None]) -> None:
-        for row, answer in results.items():
-            if answer is not None:
-                self.searches[row].fail(answer)
-                self._new[row][0][answer.sample_id] = answer
+    def fail(self, row: int) -> None:
+        """Give a problem up that kills engines."""
+        search = self.searches[row]
+        answer = failure(search.problem.problem_id)
+        search.fail(answer)
+        self._samples.add((row, answer))
 
-    def new(self) -> New | None:
-        samples = [(row, each) for row, (answers, _) in self._new.items() for each in answers.values()]
-        scores = [(row, each) for row, (_, answers) in self._new.items() for each in answers.values()]
-        if not samples and not scores:
-            return None
-        tables = {SAMPLES: samples_table(samples), STEP_SCORES: step_scores_table(scores)}
-        totals = part_totals([tables[SAMPLES]], [tables[STEP_SCORES]])
-        return New(tables=tables, totals=totals, rows=(samples, scores))
-
-    def committed(self, new: New) -> None:
-        samples, scores = new.rows
-        for row, answer in samples:
-            self._new[row][0].pop(answer.sample_id, None)
-            self._known[row][0][answer.sample_id] = answer
-        for row, score in scores:
-            self._new[row][1].pop(score.prefix_id, None)
-            self._known[row][1][score.prefix_id] = score
-
-    def completed(self, log: UnitLog, last: New | None) -> Completed:
+    def finished(self) -> Finished:
+        """What makes the unit whole, when all searches have ended."""
         # Answers that follow a lost one, which is another text now.
-        for at, name in enumerate((SAMPLES, STEP_SCORES)):
-            asked = {row: (search.samples, search.scores)[at] for row, search in self.searches.items()}
-            unasked = {(row, key) for row, known in self._known.items() for key in known[at] if key not in asked[row]}
-            log.leave_out(name, unasked)
+        for table, asked in ((self._samples, "samples"), (self._scores, "scores")):
+            unasked = {(row, key) for row, key in table.kept if key not in getattr(self.searches[row], asked)}
+            self.files.leave_out(table.name, unasked)
         found = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
-        tables = {CANDIDATES: found.candidates, SEARCHES: found.searches}
-        return Completed(totals=search_totals(found.searches), tables=tables)
+        return Finished(
+            results={CANDIDATES: found.candidates, SEARCHES: found.searches},
+            totals=search_totals(found.searches),
+            readings=self.readings,
+        )
 
-    async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, SampleAnswer | None], None]:
+    async def search(self, rows: Iterable[int]) -> None:
+        """Search until these searches have ended. Raises EngineDied."""
         try:
-            for row in chains:
+            for row in rows:
                 self._begin(row)
-            for row in chains:
+            for row in rows:
                 while self.searches[row].found is None:
                     await self.work.until(self._running[row].over)
-                yield {row: None}
         finally:
-            for row in chains:
+            for row in rows:
                 self._running.pop(row, None)
 
     def _begin(self, row: int) -> None:
@@ -242,19 +247,19 @@ class UnitSearches:
     def _go_on(self, row: int, running: _Running, asks: Sequence[Ask]) -> None:
         """Ask the log, or the engines."""
         search, due = running.search, [*reversed(asks)]
-        samples, scores = self._known.get(row, ({}, {}))
+        samples, scores = self._samples.kept, self._scores.kept
         while due:
             ask = due.pop()
             if isinstance(ask, Sample):
-                if ask.key in samples:
-                    due += reversed(search.take_sample(ask, samples[ask.key]))
+                if (row, ask.key) in samples:
+                    due += reversed(search.take_sample(ask, samples[row, ask.key]))
                 elif (row, ask.key) not in self._asked:
                     self._asked.add((row, ask.key))
                     _Sampling(self, row, running.written(ask, self.work, self.now())).ask()
                 continue
             nodes = search.to_score(ask)
-            if all(node.prefix_id in scores for node in nodes):
-                due += reversed(search.take_scores(ask, [scores[node.prefix_id] for node in nodes]))
+            if all((row, node.prefix_id) in scores for node in nodes):
+                due += reversed(search.take_scores(ask, [scores[row, node.prefix_id] for node in nodes]))
             elif (row, ask.key) not in self._asked:
                 self._asked.add((row, ask.key))
                 self._score(row, running, ask)
@@ -276,7 +281,7 @@ class UnitSearches:
         if (waiting := self._waiting(row, answer.sample_id)) is None:
             return
         running, ask = waiting
-        self._new[row][0][answer.sample_id] = answer
+        self._samples.add((row, answer))
         self._go_on(row, running, running.search.take_sample(ask, answer))
 
     def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
@@ -322,20 +327,21 @@ class UnitSearches:
                     took=now - began,
                 )
             )
-        self._new[row][1].update((each.prefix_id, each) for each in answers)
+        for each in answers:
+            self._scores.add((row, each))
         self._go_on(row, running, running.search.take_scores(ask, answers))
 
 
-def _answers(log: UnitLog, rows: Mapping[int, object]) -> dict[int, _Answers]:
-    """The answers that a log has, by row."""
-    known: dict[int, _Answers] = {row: ({}, {}) for row in rows}
-    for table in log.rows(SAMPLES):
-        for row, answer in sample_answers(table):
-            known[row][0][answer.sample_id] = answer
-    for table in log.rows(STEP_SCORES):
-        for row, score in score_answers(table):
-            known[row][1][score.prefix_id] = score
-    return known
+def _sample_key(answer: tuple[int, SampleAnswer]) -> tuple[int, str]:
+    return answer[0], answer[1].sample_id
+
+
+def _score_key(answer: tuple[int, ScoreAnswer]) -> tuple[int, str]:
+    return answer[0], answer[1].prefix_id
+
+
+def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
+    return part_totals([new[SAMPLES]], [new[STEP_SCORES]])
 
 
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:

@@ -4,11 +4,9 @@ No search waits for another one. Its next questions are asked as soon as their a
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
-
-import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.records import ChainText
@@ -19,34 +17,30 @@ from pipeline.graders.base import Ending
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.chain_run.worker import ChainWork, ChainWorker, Collected
-from pipeline.runtime.sampling import Backpressure
+from pipeline.runtime.chain_run.worker import EachChain
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.runtime.searching.sampling import Sampler, begin
 from pipeline.runtime.searching.scoring import ScoreQueue
 from pipeline.runtime.searching.unit import UnitSearches
 from pipeline.runtime.searching.written import Limits
-from pipeline.runtime.worker import Snapshot
+from pipeline.runtime.unit_log import Finished
+from pipeline.runtime.worker import Snapshot, UnitTask
 from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.searches.base import Search
-from pipeline.searches.log import SampleAnswer, failure
 from pipeline.searches.problem import search_problems
 from pipeline.searches.registry import search_for
-from pipeline.storage.location import storage_at
+from pipeline.storage.storage import Storage
+from pipeline.storage.unit_files import UnitFiles
+from pipeline.storage.units import unit_chains
 
 NO_SCORER = "none"
 """The identity of the scorer of a search that asks for no scores."""
 
 
-class Searching(ChainWork[SampleAnswer | None]):
-    """See the module. A result is None for a search that has ended, and `log.failure` for a problem that kills engines.
-
-    `scoring`: None for a method that asks for no scores.
-    """
-
-    counts_requests = True
+class Searching(EachChain[UnitSearches]):
+    """See the module. `scoring`: None for a method that asks for no scores."""
 
     def __init__(self, config: SearchRunConfig, search: Search, engine: Engine, scoring: ScoringEngine | None) -> None:
         self.config = config
@@ -60,7 +54,6 @@ class Searching(ChainWork[SampleAnswer | None]):
         self.judge = AsyncGrader(self.checker, config.grader.processes)
         self.sampler = Sampler(engine, self._count, self._die)
         self.scores = None if scoring is None else ScoreQueue(scoring, self._count, self._die)
-        self._pressure: Backpressure | None = None
         self._counted = 0
         self._error: BaseException | None = None
         self._died = asyncio.Event()
@@ -85,7 +78,7 @@ class Searching(ChainWork[SampleAnswer | None]):
         if self.scoring is not None:
             await scorer_for(self.config.scorer).fetch()
 
-    async def start(self) -> None:
+    async def load(self) -> None:
         # One after the other: each looks at how much memory of the device is left.
         await self.engine.start()
         if self.scoring is not None:
@@ -104,11 +97,19 @@ class Searching(ChainWork[SampleAnswer | None]):
             context=self.engine.max_model_len,
         )
 
-    def begin(self, pressure: Backpressure) -> None:
-        self._pressure = pressure
+    async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> UnitSearches:
+        chains = await asyncio.to_thread(unit_chains, storage, task.unit)
+        return UnitSearches(self, search_problems(chains, self.config.data.separator), files, task.unit_target)
 
-    def collect(self, chains: pa.Table) -> Collected[SampleAnswer | None]:
-        return UnitSearches(self, search_problems(chains, self.config.data.separator))
+    def fail(self, log: UnitSearches, row: int, chain: ChainText) -> None:
+        log.fail(row)
+
+    async def add_results(self, log: UnitSearches, chains: Mapping[int, ChainText]) -> None:
+        self.backpressure.ready(log.unit_id)
+        await log.search(chains)
+
+    def finished(self, log: UnitSearches) -> Finished:
+        return log.finished()
 
     async def until(self, done: "asyncio.Future[Any]") -> None:
         """Wait for `done`. Raises EngineDied when an engine stops working, or what a plug-in raises. A worker goes on after
@@ -122,10 +123,7 @@ class Searching(ChainWork[SampleAnswer | None]):
         if self._error is not None:
             raise self._error
 
-    def failed(self, chain: ChainText) -> SampleAnswer | None:
-        return failure(chain.problem_id)
-
-    def snapshot(self) -> Snapshot:
+    def counted(self) -> Snapshot:
         scoring = 0 if self.scores is None else self.scores.open
         return Snapshot(
             rollouts=self.ended,
@@ -155,15 +153,13 @@ class Searching(ChainWork[SampleAnswer | None]):
     def _count(self) -> None:
         """Tell how many requests there are. Chains that wait for a slow scorer count too: more problems would only wait with
         them."""
-        if self._pressure is None:
-            return
         scores = self.scores
         late = 0 if scores is None else max(0, scores.open - scores.capacity)
         now = self.sampler.open + late
         if now > self._counted:
-            self._pressure.ask(now - self._counted)
+            self.backpressure.ask(now - self._counted)
         elif now < self._counted:
-            self._pressure.answer(self._counted - now)
+            self.backpressure.answer(self._counted - now)
         self._counted = now
 
     def scores_of(self, chain: ChainText, take: Callable[[StepScores], None]) -> None:
@@ -195,8 +191,3 @@ def searching_work(config: SearchRunConfig, around: Surroundings) -> Searching:
     engine = open_engine(config.policy, config.sampling, ending_for(config), around)
     scoring = open_scorer(config.scorer, around, newest_only=search.newest_only) if search.scores else None
     return Searching(config, search, engine, scoring)
-
-
-def searching_worker(config: SearchRunConfig, around: Surroundings) -> ChainWorker[SampleAnswer | None]:
-    """A worker of `search` in its own process."""
-    return ChainWorker(searching_work(config, around), storage_at(config.run_dir), config.run.flush_seconds)

@@ -13,10 +13,11 @@ from pipeline.config.search import SearchRunConfig
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.chain_run.worker import ChainWorker
-from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.searching.worker import Searching
 from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine, StepScores
@@ -98,21 +99,21 @@ class Searches:
         config = self.config(method, n, f"run.unit_problems={TOGETHER}", *settings)
         stop = StopSignal()
         try:
-            search_run(config, self._hired, lambda _: None, stop)
+            run_task(SearchTask(config), self._hired, lambda _: None, stop)
         finally:
             stop.release()
         return self.run_dir(method, n)
 
     @contextmanager
     def _hired(self, workload: Workload) -> Iterator[WorkerPool]:
-        config = workload.settings(1)
+        _, config = workload.settings(1)
         assert isinstance(config, SearchRunConfig)
 
         def hire(_attempt: int) -> WorkerHandle:
             search = search_for(config.search)
             scoring = self._scoring(config, search.newest_only) if search.scores else None
             work = Searching(config, search, self._engine, scoring)
-            return worker_in_process(ChainWorker(work, storage_at(config.run_dir), config.run.flush_seconds))
+            return worker_in_process(Worker(work, storage_at(config.run_dir), config.run.flush_seconds))
 
         yield WorkerPool(hire=hire, workers=1)
 

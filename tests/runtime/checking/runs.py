@@ -11,7 +11,7 @@ from pipeline.__main__ import compose_label
 from pipeline.config.check import CheckRunConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
-from pipeline.runtime.checking.run import check_run
+from pipeline.runtime.checking.task import check_run
 from pipeline.runtime.objects import given, offered
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check

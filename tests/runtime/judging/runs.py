@@ -11,8 +11,8 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
 from pipeline.judges.settings import OracleVotes
-from pipeline.runtime.chain_run.run import Running
-from pipeline.runtime.judging.run import judge_run
+from pipeline.runtime.chain_run.run import Running, run_task
+from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.conftest import write_rows
@@ -63,7 +63,7 @@ def judged(
     config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
 ) -> ChainRun:
     with stop_signal() as stop:
-        return judge_run(config, hired_here, watch, stop, run)
+        return run_task(JudgeTask(config), hired_here, watch, stop, run)
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredJudge:

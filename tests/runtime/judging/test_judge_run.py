@@ -11,7 +11,8 @@ from pipeline.__main__ import main
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import Interrupted, UsageError
 from pipeline.core.progress import Status
-from pipeline.runtime.judging.estimate import estimate_critiques
+from pipeline.runtime.chain_run.estimate import estimate
+from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_counts, judge_names, judge_storage, stored_judge
 from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, settings, stored
@@ -110,9 +111,10 @@ def test_answers_are_kept_from_a_judge_unless_it_may_see_them(run_dir: Path) -> 
 
 
 def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = estimate_critiques(settings(run_dir, tokens_per_second=100_000))
-    assert (found.chains, found.sampled, sum(found.kinds.values())) == (CHAINS, CHAINS, CHAINS * VOTES)
-    assert found.seconds >= CHAINS * found.mean_written / 100_000 * 0.9
+    found = estimate(JudgeTask(settings(run_dir, tokens_per_second=100_000)))
+    critiques = found.tables["critiques"]
+    assert (found.chains, found.sampled, critiques.num_rows) == (CHAINS, CHAINS, CHAINS * VOTES)
+    assert found.seconds >= sum(each or 0 for each in critiques["n_tokens"].to_pylist()) / 100_000 * 0.9
     words = ["judge", f"run_dir={run_dir}", "judge=lab", "judge.name=a", "judge.lab.unparseable=1", "--estimate"]
     assert main(words) == 0
     said = capsys.readouterr().out

@@ -17,9 +17,10 @@ from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.progress import ChainRun, Status
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
-from pipeline.runtime.scoring.estimate import estimate_scores
+from pipeline.runtime.chain_run.estimate import estimate
+from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.scoring.files import score_to_file
-from pipeline.runtime.scoring.run import score_run
+from pipeline.runtime.scoring.task import ScoreTask
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
 from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
@@ -56,7 +57,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> Score
 
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
     with stop_signal() as stop:
-        return score_run(config, hired_here, watch, stop, on_a_virtual_clock)
+        return run_task(ScoreTask(config), hired_here, watch, stop, on_a_virtual_clock)
 
 
 def frame(out: Path) -> pl.DataFrame:
@@ -183,10 +184,10 @@ def test_an_estimate_counts_the_chains_and_writes_nothing(
 ) -> None:
     write_rows(input_file, [*rows(300), {"problem": "no steps"}])
     config = settings(input_file, tmp_path / "out", chains_per_second=5_000)
-    found = estimate_scores(config)
+    found = estimate(ScoreTask(config))
     assert (found.chains, found.steps, found.sampled, found.left_out.rows) == (300, 450, 256, 1)
     # 256 chains at 5,000 a second, and no faster.
-    assert found.chains_per_second <= 5_000
+    assert found.seconds_of_sample >= 250 / 5_000
     assert found.seconds >= 250 / 5_000
     words = ["score", f"data.path={input_file}", "scorer=oracle", f"out={tmp_path / 'out'}", "--estimate"]
     assert main(words) == 0

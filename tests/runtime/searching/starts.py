@@ -8,10 +8,10 @@ from pathlib import Path
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.progress import ChainRun
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.runtime.chain_run.run import Running
-from pipeline.runtime.chain_run.worker import ChainWorker
-from pipeline.runtime.searching.run import search_run
+from pipeline.runtime.chain_run.run import Running, run_task
+from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.searching.worker import Searching, searching_work
+from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine
@@ -44,13 +44,13 @@ class MortalDisk(QuickDisk):
 
 def hired(workload: Workload, disk: QuickDisk | None = None, work: Work = searching_work) -> Iterator[WorkerPool]:
     """Workers that write to a disk of their own and do `work`."""
-    config = workload.settings(1)
+    _, config = workload.settings(1)
     assert isinstance(config, SearchRunConfig)
     storage = LocalStorage(Path(config.run_dir), disk or QuickDisk())
 
     def hire(attempt: int) -> WorkerHandle:
         made = work(config, Surroundings(attempt=attempt))
-        return worker_in_process(ChainWorker(made, storage, config.run.flush_seconds))
+        return worker_in_process(Worker(made, storage, config.run.flush_seconds))
 
     yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)
 
@@ -61,10 +61,10 @@ def started(
     work: Work = searching_work,
     run: Running = on_a_virtual_clock,
 ) -> ChainRun:
-    """A start of `search`. Raises what `search_run` raises."""
+    """A start of `search`. Raises what `run_task` raises."""
     with stop_signal() as stop:
-        return search_run(
-            config, contextmanager(lambda workload: hired(workload, disk, work)), lambda _: None, stop, run
+        return run_task(
+            SearchTask(config), contextmanager(lambda workload: hired(workload, disk, work)), lambda _: None, stop, run
         )
 
 

@@ -18,7 +18,8 @@ from pipeline.core.registry import GivenObject
 from pipeline.core.schemas import SCHEMAS
 from pipeline.engines.oracle import TOKENS_PER_STEP
 from pipeline.engines.oracle_tree import Tree
-from pipeline.runtime.searching.estimate import SAMPLE, estimate_search
+from pipeline.runtime.chain_run.estimate import estimate
+from pipeline.runtime.searching.task import SearchTask
 from pipeline.scorers.oracle import logit
 from pipeline.scorers.readouts import sigmoid
 from pipeline.searches.base import WHOLE, Found, Node, Sample, Score, Search, Steps, Task, Together, sample, together
@@ -270,17 +271,17 @@ def test_a_search_that_accepts_says_what_it_trusts(tmp_path: Path) -> None:
 
 
 def test_an_estimate_searches_a_sample_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = settings(tmp_path, [*sums(SAMPLE + 8), {"answer": "1"}], "search=beam", *SMALL)
-    found = estimate_search(config)
-    assert (found.problems, found.sampled, found.left_out.rows) == (SAMPLE + 8, SAMPLE, 1)
-    assert found.policy_tokens > 0
-    assert found.scorer_tokens > 0
+    config = settings(tmp_path, [*sums(SearchTask.sample + 8), {"answer": "1"}], "search=beam", *SMALL)
+    found = estimate(SearchTask(config))
+    assert (found.chains, found.sampled, found.left_out.rows) == (SearchTask.sample + 8, SearchTask.sample, 1)
+    for name in ("policy_tokens", "scorer_computed"):
+        assert sum(each or 0 for each in found.tables["searches"][name].to_pylist()) > 0
     assert found.seconds > 0
     words = ["search", f"data.path={tmp_path / 'rows.jsonl'}", f"run_dir={config.run_dir}", "--estimate"]
     oracles = ["policy=oracle", "policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree"]
     assert main([*words, *oracles, "search=beam", "search.n=4"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"{SAMPLE + 8} problems to search by beam with n=4\n")
+    assert said.startswith(f"{SearchTask.sample + 8} problems to search by beam with n=4\n")
     assert "left out  1 row, the first: " in said
     assert not Path(config.run_dir).exists()
 

@@ -1,32 +1,91 @@
-"""What a worker of `score` does with chains: it scores them in blocks, and stores scores."""
+"""The task `score`: a process reward model scores the steps of chains."""
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.config.score import ScoreConfig
+from pipeline.core.errors import RUN_DIR, named
+from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
-from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
-from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.given import given_identity
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.worker import ChainWork
+from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import scores_table
-from pipeline.runtime.scoring.work import score_chains
+from pipeline.runtime.scoring.work import score_chains, score_source
+from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import COMMAND, OTHER_RUN, SCORE, STAGED_INPUT
 from pipeline.storage.score_files import TABLE, score_totals
+from pipeline.storage.storage import Storage
 
 CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
 
 
-class Scoring(OneResultEach[StepScores]):
-    """See the module."""
+class ScoreTask(Task[ScoreConfig]):
+    """Scores all chains into the folder `out`.
+
+    In the totals, `chains` are scored, `prefixes` are steps with a score, and `too_long`, `ungraded` and `engine_failed` chains
+    with a step without a score, by reason.
+    """
+
+    doing = "scoring"
+    sample = 256
+
+    def __init__(self, config: ScoreConfig) -> None:
+        with named({RUN_DIR: "out"}):
+            super().__init__(replace(config, out=storage_at(config.out).run_dir))
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return {RUN_DIR: "out", OTHER_RUN: "belongs to another run: use another out"}
+
+    def storage(self) -> Storage:
+        return storage_at(self.config.out)
+
+    def identity(self) -> dict[str, object]:
+        config, scorer = self.config, scorer_for(self.config.scorer)
+        fields: dict[str, object] = {
+            COMMAND: SCORE,
+            "schema": SCHEMA_VERSION,
+            "scorer_fingerprint": scorer.fingerprint(),
+            "aggregation": config.aggregation.value,
+            "calibration": calibration_id(config),
+            **section_identity("scorer", config.scorer),
+            **scorer.identity(),
+            **given_identity(config),
+        }
+        return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}
+
+    def source(self) -> ChainSource:
+        return score_source(self.config)
+
+    def model(self) -> OnDevices:
+        return scorer_for(self.config.scorer)
+
+    def spread(self, parts: int) -> ScoreConfig:
+        return replace(self.config, scorer=scorer_for(self.config.scorer).with_tensor_parallel(parts))
+
+    def work(self, around: Surroundings) -> "Scoring":
+        scorer = scorer_for(self.config.scorer)
+        return Scoring(self.config, scorer, open_scorer(self.config.scorer, around))
+
+
+class Scoring(ChainWork[StepScores]):
+    """Scores chains in blocks."""
 
     table = TABLE
-    votes = 1
 
     def __init__(self, config: ScoreConfig, scorer: Scorer, engine: ScoringEngine) -> None:
         self._config = config
@@ -46,7 +105,7 @@ class Scoring(OneResultEach[StepScores]):
     async def fetch(self) -> None:
         await self._scorer.fetch()
 
-    async def start(self) -> None:
+    async def load(self) -> None:
         await self._engine.start()
         refuse_other(self._config, self._calibration, self._engine.model)
 
@@ -79,7 +138,7 @@ class Scoring(OneResultEach[StepScores]):
     def totals(self, rows: pa.Table) -> Totals:
         return score_totals(rows)
 
-    def snapshot(self) -> Snapshot:
+    def counted(self) -> Snapshot:
         return Snapshot(
             rollouts=self._scored,
             tokens=self._tokens,
@@ -89,9 +148,3 @@ class Scoring(OneResultEach[StepScores]):
 
     async def close(self) -> None:
         await self._engine.close()
-
-
-def scoring_worker(config: ScoreConfig, around: Surroundings) -> ChainWorker[StepScores]:
-    """A worker of `score` in its own process."""
-    work = Scoring(config, scorer_for(config.scorer), open_scorer(config.scorer, around))
-    return ChainWorker(work, storage_at(config.out), config.run.flush_seconds)

@@ -1,4 +1,4 @@
-"""The log of one unit: its committed rollouts and sampled solutions. It is read once and extended part by part."""
+"""The files of one unit's log. They are read once and extended part by part."""
 
 from collections.abc import Container, Mapping
 
@@ -25,7 +25,7 @@ FLUSHED = "flushed"
 """Folder of parts. `rollouts/` and `solutions/` contain each row of a complete unit once."""
 
 
-class UnitLog:
+class UnitFiles:
     """See the module. A writer calls `read` first, and again whenever `append` or `complete` returns False.
 
     `offered` is the kernel for the decisions of a unit that begins, or begins again after it was complete. A unit with rollouts

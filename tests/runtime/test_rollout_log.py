@@ -1,4 +1,4 @@
-"""The buffer of a unit whose log another process also writes to, and whose flushes may be cancelled."""
+"""The log of a unit of `label` that another process also writes to, and whose flushes may be cancelled."""
 
 import asyncio
 import gc
@@ -21,11 +21,12 @@ from pipeline.core.records import (
     UnitTarget,
     Verdict,
 )
-from pipeline.runtime.unit_buffer import UnitBuffer
+from pipeline.runtime.rollout_log import RolloutLog
+from pipeline.runtime.unit_log import Finished
 from pipeline.storage.commits import UNIT, CommitState, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 
 UNIT_ID = "1" * 20
 PREFIX_ID = "b" * 20
@@ -52,14 +53,14 @@ def rollout(issue: int, text: str) -> Rollout:
     return Rollout(completion=completion, grade=Grade(verdict=Verdict.CORRECT, answer="1", ms=0.0))
 
 
-async def buffer(storage: LocalStorage) -> UnitBuffer:
-    opened = UnitBuffer(UnitLog(storage, UNIT_ID), grader="g", unit_target=UnitTarget(rollouts=2))
+async def buffer(storage: LocalStorage) -> RolloutLog:
+    opened = RolloutLog(UnitFiles(storage, UNIT_ID), grader="g", unit_target=UnitTarget(rollouts=2))
     await opened.read()
     return opened
 
 
 def rows(storage: LocalStorage) -> list[tuple[str, str]]:
-    tables = [table for name, table in UnitLog(storage, UNIT_ID).read() if name == "rollouts"]
+    tables = [table for name, table in UnitFiles(storage, UNIT_ID).read() if name == "rollouts"]
     return [(row["rollout_id"], row["text"]) for table in tables for row in table.to_pylist()]
 
 
@@ -83,7 +84,7 @@ async def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commi
     flushing = asyncio.create_task(opened.flush())
     await asyncio.to_thread(storage.asked.wait)
     flushing.cancel()
-    completing = asyncio.create_task(opened.complete({}, Totals(), readings=opened.readings))
+    completing = asyncio.create_task(opened.complete(Finished(results={}, totals=Totals(), readings=opened.readings)))
     await asyncio.sleep(0.05)
     assert not completing.done()
     storage.allowed.set()
@@ -130,9 +131,9 @@ async def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Pa
     await one.flush()
     other.add_rollout(rollout(1, "other"))
     await other.flush()
-    assert not await other.complete({}, Totals(), readings=readings)
+    assert not await other.complete(Finished(results={}, totals=Totals(), readings=readings))
     assert other.done is None
-    assert await other.complete({}, Totals(), readings=other.readings)
+    assert await other.complete(Finished(results={}, totals=Totals(), readings=other.readings))
 
 
 async def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:

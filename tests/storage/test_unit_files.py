@@ -29,7 +29,7 @@ from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ShardRecord, read_shard
-from pipeline.storage.unit_log import UnitLog
+from pipeline.storage.unit_files import UnitFiles
 
 UNIT_ID = "1" * 20
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
@@ -58,15 +58,15 @@ def rollouts(issues: set[int], text: str) -> pa.Table:
 
 @dataclass
 class Writer:
-    """A worker that commits its sampled rollouts as `UnitBuffer` does."""
+    """A worker that commits its sampled rollouts as `RolloutLog` does."""
 
     storage: LocalStorage
     name: str
-    log: UnitLog = field(init=False)
+    log: UnitFiles = field(init=False)
     known: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.log = UnitLog(self.storage, UNIT_ID)
+        self.log = UnitFiles(self.storage, UNIT_ID)
         self.read()
 
     def read(self) -> None:
@@ -236,10 +236,10 @@ def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
         for draw in range(2)
     ]
     storage = LocalStorage(tmp_path)
-    log = UnitLog(storage, UNIT_ID)
+    log = UnitFiles(storage, UNIT_ID)
     log.read()
     assert log.append({"solutions": solutions_table(drawn)}, Totals())
-    ((name, table),) = UnitLog(storage, UNIT_ID).read()
+    ((name, table),) = UnitFiles(storage, UNIT_ID).read()
     assert name == "solutions"
     assert sampled_solutions(table) == drawn
 
@@ -255,20 +255,20 @@ def test_a_unit_goes_on_with_the_kernel_that_it_began_with_until_it_is_complete(
     tmp_path: Path, offered: tuple[ShardRecord, ...]
 ) -> None:
     storage = LocalStorage(tmp_path)
-    first = UnitLog(storage, UNIT_ID, 0, offered)
+    first = UnitFiles(storage, UNIT_ID, 0, offered)
     assert first.read() == []
     assert first.base == offered
     assert first.append({"rollouts": rollouts({0}, "a")}, Totals())
     for known_length in (0, 1):
-        again = UnitLog(storage, UNIT_ID, known_length, (LATER,))
+        again = UnitFiles(storage, UNIT_ID, known_length, (LATER,))
         again.read()
         assert again.base == first.base == offered
     assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1))
-    extended = UnitLog(storage, UNIT_ID, 0, (LATER,))
+    extended = UnitFiles(storage, UNIT_ID, 0, (LATER,))
     extended.read()
     assert extended.base == (LATER,)
     assert extended.append({"rollouts": rollouts({1}, "b")}, Totals())
-    again = UnitLog(storage, UNIT_ID, 0, (KERNEL,))
+    again = UnitFiles(storage, UNIT_ID, 0, (KERNEL,))
     again.read()
     assert again.base == (LATER,)
     assert [row["text"] for table in extended.of_whole("rollouts") for row in table.to_pylist()] == ["a"]

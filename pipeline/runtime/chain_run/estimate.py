@@ -1,0 +1,147 @@
+"""What a run over chains would cost: `--estimate` counts the chains, does a sample of them in this process, and keeps nothing.
+
+The time of all chains is that of the sample times the ratio of their numbers of characters: what a model computes grows with
+the length of its input.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.core.ids import content_id
+from pipeline.core.records import UnitTarget
+from pipeline.engines.base import Surroundings
+from pipeline.runtime.chain_run.chains import ChainSource, LeftOutRows, values
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.worker import UnitTask, Worker
+from pipeline.storage.location import storage_at
+from pipeline.storage.shards import read_shard
+from pipeline.storage.storage import Storage
+from pipeline.storage.temporary import temporary_folder
+from pipeline.storage.unit_files import UnitFiles
+from pipeline.storage.units import UnitRef, write_chains
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What there is to do, and what a sample of it cost one worker of this machine. `tables`: the rows that the sample came
+    to. `seconds_of_sample` are without those of loading; `seconds`: for all chains."""
+
+    chains: int
+    steps: int
+    left_out: LeftOutRows
+    sampled: int
+    model: str
+    seconds_loading: float
+    seconds_of_sample: float
+    seconds: float
+    tables: Mapping[str, pa.Table]
+
+
+def estimate(task: Task[Any]) -> Estimate:
+    """Raises UsageError for an unusable model or run, InputError if there is no chain, PolicyError and EngineDied."""
+    sample = sampled_chains(task.source(), task.sample)
+    with temporary_folder("stepvalue-estimate-") as folder:
+        storage = storage_at(f"{folder}/run")
+        tried = asyncio.run(_tried(task, storage, sample.drawn))
+    return Estimate(
+        chains=sample.chains,
+        steps=sample.steps,
+        left_out=sample.left_out,
+        sampled=sample.drawn.num_rows,
+        model=tried.model,
+        seconds_loading=tried.seconds_loading,
+        seconds_of_sample=tried.seconds,
+        seconds=tried.seconds * sample.weight,
+        tables=tried.tables,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    model: str
+    seconds_loading: float
+    seconds: float
+    tables: Mapping[str, pa.Table]
+
+
+async def _tried(task: Task[Any], storage: Storage, chains: pa.Table) -> _Tried:
+    """Do chains in this process, which may use all of its cores. The first one alone before all of them: it is slower."""
+    worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
+    try:
+        await worker.fetch()
+        began = time.monotonic()
+        model = await worker.start()
+        loaded = time.monotonic()
+        await _unit(worker, storage, "first", chains.slice(0, 1))
+        warm = time.monotonic()
+        tables = await _unit(worker, storage, "all", chains)
+        seconds = max(time.monotonic() - warm, 1e-9)
+        return _Tried(model=model, seconds_loading=loaded - began, seconds=seconds, tables=tables)
+    finally:
+        await worker.stop()
+
+
+async def _unit(worker: Worker, storage: Storage, name: str, chains: pa.Table) -> Mapping[str, pa.Table]:
+    unit_id = content_id("estimate", name)
+    shard = write_chains(storage, unit_id, {unit_id: chains})
+    await worker.finish_unit(UnitTask(unit=UnitRef(unit_id=unit_id, shard=shard, group=0), unit_target=UnitTarget()))
+    files = UnitFiles(storage, unit_id)
+    files.read()
+    assert files.whole is not None
+    return {shard.table: read_shard(storage, shard) for shard in files.whole.shards}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSample:
+    """`chains`, `steps`: of the whole input. `drawn`: the sample, in the order of the input. `weight`: characters of all chains
+    for one of the sample."""
+
+    chains: int
+    steps: int
+    left_out: LeftOutRows
+    drawn: pa.Table
+    weight: float
+
+
+def sampled_chains(source: ChainSource, size: int) -> ChainSample:
+    """A sample of `size` chains: those with the smallest ids. Ids are hashes, so it is random, and the same each time.
+
+    Raises InputError if there is no chain, and what the source raises.
+    """
+    left_out = LeftOutRows()
+    chains = steps = characters = 0
+    sample: list[tuple[int, int, pa.Table]] = []
+    for table in source.tables(left_out):
+        first = chains
+        chains += table.num_rows
+        steps += int(pc.sum(pc.list_value_length(table["steps"])).as_py() or 0)
+        characters += _characters(table)
+        for chain_id, row in zip(values(table, "chain_id"), values(table, "row"), strict=True):
+            # Negative, so that the largest of the smallest ids is the one that leaves the heap.
+            rank = -int(chain_id, 16)
+            if len(sample) < size:
+                heappush(sample, (rank, row, table.slice(row - first, 1)))
+            elif rank > sample[0][0]:
+                heapreplace(sample, (rank, row, table.slice(row - first, 1)))
+    source.refuse_none(chains, left_out)
+    drawn = pa.concat_tables([table for _, _, table in sorted(sample, key=lambda each: each[1])])
+    return ChainSample(
+        chains=chains,
+        steps=steps,
+        left_out=left_out,
+        drawn=drawn,
+        weight=characters / max(1, _characters(drawn)),
+    )
+
+
+def _characters(table: pa.Table) -> int:
+    texts = [*values(table, "problem"), *(step for steps in values(table, "steps") for step in steps)]
+    return sum(map(len, texts))

@@ -1,0 +1,223 @@
+"""The task `check`: a verifier proves or refutes the steps of chains."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pipeline import __version__
+from pipeline.config.check import CheckRunConfig
+from pipeline.config.recorded_settings import RUN_RECORD
+from pipeline.config.verify import VerifierConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.ids import content_id
+from pipeline.core.progress import ChainRun, EngineWork, Load
+from pipeline.core.records import ChainText, Totals
+from pipeline.core.schemas import FINDINGS, SCHEMA_VERSION
+from pipeline.core.tables import storable
+from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity
+from pipeline.runtime.chain_run.run import Hiring, Running, run_task
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
+from pipeline.runtime.checking.children import StepChecker
+from pipeline.runtime.state import section_identity
+from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker import Snapshot
+from pipeline.runtime.worker_handle import Watcher
+from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import CHECK, COMMAND, OTHER_RUN, PROVES, STAGED_INPUT
+from pipeline.storage.storage import Storage
+from pipeline.storage.stored_findings import TABLE, check_storage, finding_totals
+from pipeline.verifiers.base import CheckedStep, Fault
+from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
+
+CHAINS_PER_PROCESS = 16
+"""Chains that wait for each process: many, because most take milliseconds."""
+Steps = Sequence[CheckedStep]
+"""What is said of the steps of a chain."""
+
+
+def check_run(
+    config: CheckRunConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
+) -> Mapping[str, ChainRun]:
+    """Check all chains by each verifier. What was checked before is kept.
+
+    Returns the runs by verifier. Raises as `run_task` does, UsageError for a verifier that is not installed, or lacks something
+    here, and a run without labels, and PluginError where a plug-in fails.
+    """
+    verifiers = checked_verifiers(config)
+    for name, missing in missing_parts(verifiers).items():
+        raise UsageError(f"checks=[{name}]: it {missing}")
+    return {
+        each.kind: run_task(CheckTask(replace(config, verifier=each)), hiring, watch, stop, run) for each in verifiers
+    }
+
+
+def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
+    """The settings of the verifiers. Raises UsageError for one that is not installed or cannot be used, and for rows whose
+    findings would go to the directory of a run."""
+    found = named_verifiers(config.names, config.verifier)
+    if config.data.path and RUN_RECORD in storage_at(config.run_dir).names(""):
+        raise UsageError(
+            f"{config.run_dir} is a run: leave data.path out to check its chains, or give another run_dir for the findings on "
+            f"{config.data.path}"
+        )
+    return found
+
+
+def missing_parts(verifiers: Iterable[VerifierConfig]) -> dict[str, str]:
+    """The verifiers that lack something on this machine, by name, and what."""
+    found = {settings.kind: missing_for(settings) for settings in verifiers}
+    return {name: missing for name, missing in found.items() if missing}
+
+
+class CheckTask(Task[CheckRunConfig]):
+    """Checks all chains by `verifier`, into the folder `checks/VERIFIER` of `run_dir`. The totals are those of
+    `stored_findings.finding_totals`."""
+
+    def __init__(self, config: CheckRunConfig) -> None:
+        super().__init__(replace(config, run_dir=storage_at(config.run_dir).run_dir))
+        self.doing = f"checking by {config.verifier.kind}"
+
+    def storage(self) -> Storage:
+        return check_storage(storage_at(self.config.run_dir), self.config.verifier.kind)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return {OTHER_RUN: "has findings that were made otherwise: move that folder away to check again"}
+
+    def identity(self) -> dict[str, object]:
+        verifier = self.config.verifier
+        fields: dict[str, object] = {
+            COMMAND: CHECK,
+            "schema": SCHEMA_VERSION,
+            "verifier_version": f"stepvalue-{__version__}",
+            **section_identity("verifier", verifier),
+            **inputs_of(verifier),
+            **({PROVES: True} if proves(verifier) else {}),
+            **given_identity(self._given),
+        }
+        return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}
+
+    def source(self) -> ChainSource:
+        config, given = self.config, self._given
+        return ChainSource(
+            place=config.data.path or config.run_dir,
+            tables=lambda left_out: chain_tables(given, left_out),
+            to_do="check",
+            done="checked",
+            results="findings",
+            elsewhere="another run_dir",
+        )
+
+    def model(self) -> OnDevices:
+        return _Processes()
+
+    def work(self, around: Surroundings) -> "Checking":
+        return Checking(self.config.verifier, self.config.processes or around.cpus)
+
+    @property
+    def _given(self) -> Given:
+        config = self.config
+        return GivenChains(
+            run_dir=None if config.data.path else config.run_dir,
+            data=config.data,
+            grader=config.grader,
+            partial=config.partial,
+        )
+
+
+class _Processes(OnDevices):
+    """What a verifier needs of devices: all processors, and no GPU."""
+
+    loads_model = True
+
+    def uses_gpus(self) -> bool:
+        return False
+
+
+class Checking(ChainWork[Steps]):
+    """What a worker does: it asks a verifier about the steps of chains, in as many processes as it has cores."""
+
+    table = TABLE
+
+    def __init__(self, verifier: VerifierConfig, processes: int) -> None:
+        self._name = verifier.kind
+        self._processes = processes
+        self._checker = StepChecker(verifier, processes)
+        # Threads of its own, because the event loop's threads write the log at the same time.
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="check")
+        self._chains = self._running = 0
+
+    @property
+    def model(self) -> str:
+        return self._name
+
+    @property
+    def capacity(self) -> int:
+        return self._processes * CHAINS_PER_PROCESS
+
+    async def fetch(self) -> None:
+        return
+
+    async def load(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._checker.start)
+
+    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Steps], None]:
+        return side_by_side(chains, self._checked)
+
+    def failed(self, chain: ChainText) -> Steps:
+        return [CheckedStep(fault=Fault.LOST)] * len(chain.steps)
+
+    def rows(self, chains: pa.Table, results: Sequence[Steps]) -> pa.Table:
+        return findings_table(chains, results, verifier=self._name)
+
+    def totals(self, rows: pa.Table) -> Totals:
+        return finding_totals(rows)
+
+    def counted(self) -> Snapshot:
+        # Steps count as generated, so that a worker with one long chain is seen to go on.
+        return Snapshot(
+            rollouts=self._chains, work=EngineWork(generated=self._checker.steps), load=Load(running=self._running)
+        )
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._checker.close)
+
+    async def _checked(self, chain: ChainText) -> Steps:
+        self._running += 1
+        try:
+            loop = asyncio.get_running_loop()
+            steps = await loop.run_in_executor(self._threads, self._checker.checked, chain)
+        finally:
+            self._running -= 1
+        self._chains += 1
+        return steps
+
+
+def findings_table(chains: pa.Table, checked: Sequence[Sequence[CheckedStep]], *, verifier: str) -> pa.Table:
+    """The rows of checked chains, one for each step. `chains`: of the schema CHAINS, in the order of `checked`."""
+    known = [chains[name].to_pylist() for name in ("row", "chain_id", "problem_id")]
+    rows = [
+        {
+            "row": row,
+            "chain_id": chain_id,
+            "problem_id": problem_id,
+            "step_index": index,
+            "verifier": verifier,
+            "verdict": step.finding.verdict.value,
+            "covers": step.finding.covers.value,
+            "evidence": storable(step.finding.evidence),
+            "fault": step.fault and step.fault.value,
+        }
+        for row, chain_id, problem_id, steps in zip(*known, checked, strict=True)
+        for index, step in enumerate(steps, start=1)
+    ]
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in FINDINGS]
+    return pa.Table.from_arrays(columns, schema=FINDINGS)

@@ -1,0 +1,174 @@
+"""The log of a unit of `label`: rollouts, sampled chains and promoted prefixes, and what decisions need of them."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.core.records import (
+    InputRow,
+    Promotion,
+    Rollout,
+    RolloutOutcome,
+    SampledSolution,
+    Totals,
+    Trials,
+    UnitTarget,
+)
+from pipeline.core.tables import (
+    promotions_of,
+    promotions_table,
+    rollout_outcomes,
+    rollouts_table,
+    sampled_solutions,
+    solutions_table,
+)
+from pipeline.data.grown import in_rounds
+from pipeline.estimators.base import Learner
+from pipeline.estimators.tree import trials_of
+from pipeline.runtime.unit_log import LogTable, UnitLog
+from pipeline.storage.unit_files import UnitFiles
+
+ROLLOUTS = "rollouts"
+
+
+class RolloutLog(UnitLog):
+    """All results of a unit, committed or not.
+
+    `rows`: its input. `state`: the learned state that decisions use, from `learner`; None if the estimator does not learn.
+    `settled`: (prefix id, issue index) of the rollouts that the last whole record names.
+    """
+
+    def __init__(
+        self,
+        files: UnitFiles,
+        *,
+        rows: Sequence[InputRow] = (),
+        grader: str,
+        unit_target: UnitTarget,
+        learner: Learner | None = None,
+        with_tokens: bool = False,
+    ) -> None:
+        """`with_tokens`: the log has the tokens of rollouts."""
+        self._rollouts: LogTable[Rollout, RolloutOutcome] = LogTable(
+            ROLLOUTS,
+            key=lambda rollout: rollout.completion.request.request_id,
+            to_table=partial(rollouts_table, grader=grader, with_tokens=with_tokens),
+            keep=_outcome,
+            rows=rollout_outcomes,
+        )
+        self._solutions: LogTable[SampledSolution, SampledSolution] = LogTable(
+            "solutions",
+            key=_draw_of,
+            to_table=solutions_table,
+            keep=lambda drawn: drawn,
+            rows=lambda table: {_draw_of(each): each for each in sampled_solutions(table)},
+        )
+        self._promotions: LogTable[Promotion, Promotion] = LogTable(
+            "promotions",
+            key=lambda promotion: promotion.chain_id,
+            to_table=promotions_table,
+            keep=lambda promotion: promotion,
+            rows=lambda table: {each.chain_id: each for each in promotions_of(table)},
+        )
+        super().__init__(files, unit_target, (self._solutions, self._rollouts, self._promotions), _part_totals)
+        self.rows = rows
+        self._learner = learner
+        self.state: Any = None if learner is None else learner.initial()
+        self.settled: Set[tuple[str, int]] = frozenset()
+        self._of_prefix: dict[str, list[RolloutOutcome]] = {}
+        self._trials: dict[str, Trials] = {}
+
+    @property
+    def outcomes(self) -> Mapping[str, RolloutOutcome]:
+        """The outcomes by rollout id."""
+        return self._rollouts.kept
+
+    @property
+    def solutions(self) -> Mapping[tuple[str, int], SampledSolution]:
+        """The sampled chains by (problem id, draw)."""
+        return self._solutions.kept
+
+    @property
+    def promotions(self) -> list[Promotion] | None:
+        """The promotions, those of earlier rounds first; None in a unit that does not grow."""
+        found = in_rounds(self._promotions.kept.values())
+        return found if found or self.unit_target.growths else None
+
+    @property
+    def growths(self) -> int:
+        """The growths that the unit has had as a whole."""
+        return self.files.whole.unit_target.growths if self.files.whole is not None else 0
+
+    def _read(self) -> Any:
+        super()._read()
+        base = self.files.base
+        if self._learner is None:
+            return None
+        return self._learner.from_table(self.files.table(base[0])) if base else self._learner.initial()
+
+    def _take(self, found: Any) -> None:
+        self.state = found
+        self.settled = {
+            (prefix, issue)
+            for table in self.files.of_whole(ROLLOUTS)
+            for prefix, issue in zip(*(table[name].to_pylist() for name in ("prefix_id", "issue_index")), strict=True)
+        }
+        self._of_prefix, self._trials = {}, {}
+        for outcome in self.outcomes.values():
+            self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
+
+    def add_rollout(self, rollout: Rollout) -> None:
+        """Add a finished rollout, unless another process has committed it in the meantime."""
+        if (outcome := self._rollouts.add(rollout)) is not None:
+            self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
+            self._trials.pop(outcome.prefix_id, None)
+
+    def add_solution(self, drawn: SampledSolution) -> None:
+        """Add a sampled chain, as `add_rollout` does."""
+        self._solutions.add(drawn)
+
+    def promote(self, promotions: Iterable[Promotion]) -> None:
+        """Add promotions, as `add_rollout` does."""
+        for each in promotions:
+            self._promotions.add(each)
+
+    def of_prefix(self, prefix_id: str) -> Sequence[RolloutOutcome]:
+        """The outcomes of a prefix's rollouts, in any order."""
+        return self._of_prefix.get(prefix_id, ())
+
+    def trials(self, prefix_ids: Iterable[str]) -> dict[str, Trials]:
+        """The trials by prefix id, for the prefixes that have rollouts."""
+        wanted = [prefix for prefix in prefix_ids if prefix in self._of_prefix]
+        for prefix in wanted:
+            if prefix not in self._trials:
+                self._trials |= trials_of(self._of_prefix[prefix])
+        return {prefix: self._trials[prefix] for prefix in wanted}
+
+    def rollout_tables(self) -> list[pa.Table]:
+        """The committed rollouts, each once."""
+        return self.files.rows(ROLLOUTS)
+
+
+def _draw_of(drawn: SampledSolution) -> tuple[str, int]:
+    return drawn.solution.problem_id, drawn.draw
+
+
+def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
+    rollouts = new[ROLLOUTS]
+    return Totals(rollouts=rollouts.num_rows, tokens=pc.sum(rollouts["n_tokens"]).as_py() or 0)
+
+
+def _outcome(rollout: Rollout) -> RolloutOutcome:
+    completion = rollout.completion
+    return RolloutOutcome(
+        prefix_id=completion.request.prefix.prefix_id,
+        issue_index=completion.request.issue_index,
+        round=completion.request.round,
+        reached_prefix_id=rollout.reached_prefix_id,
+        finish=completion.finish,
+        n_tokens=completion.n_tokens,
+        verdict=rollout.grade.verdict,
+    )

@@ -1,0 +1,100 @@
+"""The task `search`: a scorer steers a policy."""
+
+import json
+from dataclasses import replace
+
+from pipeline.config.search import SearchRunConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.ids import content_id
+from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.data.rows import input_digest
+from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.engines.registry import policy_for
+from pipeline.graders.registry import grader_version
+from pipeline.runtime.answer_ending import stops_at_answer
+from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.scoring.calibrated import calibration_id
+from pipeline.runtime.searching.devices import divided, shared_devices
+from pipeline.runtime.searching.problems import search_source
+from pipeline.runtime.searching.worker import Searching, searching_work
+from pipeline.runtime.state import section_identity
+from pipeline.scorers.registry import scorer_for
+from pipeline.searches.registry import search_for
+from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT
+from pipeline.storage.storage import Storage
+
+
+class SearchTask(Task[SearchRunConfig]):
+    """Searches all problems of `data` into the folder `run_dir`. The totals are those of `searches.results.search_totals`."""
+
+    doing = "searching"
+    counted = "problems"
+
+    def __init__(self, config: SearchRunConfig) -> None:
+        """Raises UsageError as `check_search` does."""
+        super().__init__(replace(config, run_dir=storage_at(config.run_dir).run_dir))
+        check_search(config)
+
+    def storage(self) -> Storage:
+        return storage_at(self.config.run_dir)
+
+    def identity(self) -> dict[str, object]:
+        config = self.config
+        policy, search = policy_for(config.policy), search_for(config.search)
+        fields: dict[str, object] = {
+            COMMAND: SEARCH,
+            "schema": SCHEMA_VERSION,
+            "grader_version": grader_version(),
+            "policy_fingerprint": policy.fingerprint(),
+            **section_identity("policy", config.policy),
+            **policy.identity(),
+            **section_identity("sampling", config.sampling),
+            "sampling.stop_at_answer": stops_at_answer(config),
+            **section_identity("search", config.search),
+            **section_identity("data", config.data),
+            **section_identity("grader", config.grader),
+            "calibration": calibration_id(config),
+            "input": input_digest(config.data.path),
+        }
+        if search.scores:
+            scorer = scorer_for(config.scorer)
+            fields |= {
+                "scorer_fingerprint": scorer.fingerprint(),
+                **section_identity("scorer", config.scorer),
+                **scorer.identity(),
+            }
+        return {**fields, STAGED_INPUT: content_id("problems", json.dumps(fields, sort_keys=True))}
+
+    def source(self) -> ChainSource:
+        return search_source(self.config)
+
+    def model(self) -> OnDevices:
+        return shared_devices(divided(self.config))
+
+    def spread(self, parts: int) -> SearchRunConfig:
+        config = divided(self.config)
+        spread = replace(config, policy=policy_for(config.policy).with_tensor_parallel(parts))
+        if not search_for(config.search).scores:
+            return spread
+        return replace(spread, scorer=scorer_for(config.scorer).with_tensor_parallel(parts))
+
+    def work(self, around: Surroundings) -> Searching:
+        return searching_work(divided(self.config), around)
+
+
+def check_search(config: SearchRunConfig) -> None:
+    """Raise UsageError for a method, policy or scorer that is not installed, and for settings that exclude each other, or with
+    which no chain would end."""
+    search = search_for(config.search)
+    if not search.scores and config.calibration is not None:
+        raise UsageError(f"calibration has no effect: search={config.search.method} asks for no scores; leave it out")
+    if search.scores:
+        scorer_for(config.scorer)
+    if search.scores and search.newest_only:  # It grows chains step by step.
+        policy_for(config.policy).check_stepwise()
+    try:
+        config.policy.check_complete(config.sampling)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
