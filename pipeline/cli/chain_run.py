@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from pipeline.config.judge import JudgeRunConfig
     from pipeline.config.score import ScoreConfig
     from pipeline.config.search import SearchRunConfig
-    from pipeline.core.progress import ChainRun
+    from pipeline.core.progress import Summary
     from pipeline.runtime.chain_run.task import Task
     from pipeline.runtime.worker_handle import Watcher
 
 Config = TypeVar("Config", "ScoreConfig", "JudgeRunConfig", "SearchRunConfig")
 
 
-def run_with_ray(kind: "type[Task[Config]]", config: Config, watch: "Watcher") -> "ChainRun":
+def run_with_ray(kind: "type[Task[Config]]", config: Config, watch: "Watcher") -> "Summary":
     """Run with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
     Raises what `run_task` raises.
@@ -31,7 +31,7 @@ def run_with_ray(kind: "type[Task[Config]]", config: Config, watch: "Watcher") -
         return run_task(kind(config), lambda workload: ray_workers(workload, stop.check), watch, stop)
 
 
-def ending_lines(found: "ChainRun", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:
+def ending_lines(found: "Summary", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:
     """The last lines of a result. `made`: by this start. `speed`: from the seconds that workers worked. `over`: what the run
     goes over, in the plural."""
     if found.totals.rejected:

@@ -15,7 +15,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 
 if TYPE_CHECKING:
-    from pipeline.core.progress import ChainRun
+    from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
     from pipeline.runtime.workload import Workload
 
@@ -67,7 +67,7 @@ def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]
     return replace(config, checks=[each.kind for each in left]) if missing else config, missing
 
 
-def _ending(found: "ChainRun") -> Iterator[str]:
+def _ending(found: "Summary") -> Iterator[str]:
     """The last lines about one verifier."""
     now = found.now
     return ending_lines(
@@ -75,7 +75,7 @@ def _ending(found: "ChainRun") -> Iterator[str]:
     )
 
 
-def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, ChainRun]":
+def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, Summary]":
     """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All
     verifiers share one Ray.
 

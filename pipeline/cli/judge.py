@@ -11,7 +11,7 @@ from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_durati
 from pipeline.core.records import ReadingKind
 
 if TYPE_CHECKING:
-    from pipeline.core.progress import ChainRun
+    from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_SAID = 1
@@ -81,7 +81,7 @@ def _to_folder(config: JudgeRunConfig) -> int:
     return 0 if says else NOTHING_SAID
 
 
-def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "ChainRun":
+def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "Summary":
     """Judge with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
     Raises what `pipeline.runtime.chain_run.run.run_task` raises.

@@ -94,9 +94,10 @@ def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterato
     from pipeline.preflight.nodes import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.labelling import labelling
+    from pipeline.runtime.chain_run.task import workload_of
+    from pipeline.runtime.driver import LabelTask
 
-    with ray_workers(labelling(config), check) as pool:
+    with ray_workers(workload_of(LabelTask(config)), check) as pool:
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
             say(f"warning: {warning}")

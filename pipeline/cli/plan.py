@@ -28,7 +28,8 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.engines.hub import hub_asked_once
     from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.labelling import labelling
+    from pipeline.runtime.chain_run.task import workload_of
+    from pipeline.runtime.driver import LabelTask
     from pipeline.runtime.stop import stoppable
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
@@ -40,7 +41,11 @@ def _plan(config: LabelConfig) -> int:
                     hub.enter_context(hub_asked_once())
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
-                config, lambda pilot: ray_workers(labelling(pilot), stop.check), view, stop, made_at=made_at
+                config,
+                lambda pilot: ray_workers(workload_of(LabelTask(pilot)), stop.check),
+                view,
+                stop,
+                made_at=made_at,
             )
             proposal = proposed_setting(config)
     except Interrupted as error:

@@ -11,7 +11,7 @@ from pipeline.core.output import say
 
 if TYPE_CHECKING:
     from pipeline.analysis.searches.figures import SearchFigures
-    from pipeline.core.progress import ChainRun
+    from pipeline.core.progress import Summary
     from pipeline.runtime.worker_handle import Watcher
 
 NOTHING_FOUND = 1
@@ -85,7 +85,7 @@ def _to_folder(config: SearchRunConfig) -> int:
     return 0 if figures.chosen else NOTHING_FOUND
 
 
-def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "ChainRun":
+def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "Summary":
     """Search with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
 
     Raises what `pipeline.runtime.chain_run.run.run_task` raises.

@@ -152,31 +152,11 @@ def repeats(warning: str, message: str) -> bool:
 class Summary:
     """The content of a run directory, and what this start added to it.
 
-    `damaged`: names of damaged files that this start set aside. `labels`: the origin of the current labels, if `relabel` or
-    `regrade` made editions. `overspent`: by how much the run exceeded its limit. `throughput`: None if the engines of this
-    start generated nothing or do not report their hardware. `first_new`: id of the first unit that had no labels before this
-    start, where others had; else empty.
+    `totals`: of the whole run; `now`: what this start has added to the log. `damaged`: names of damaged files that this start
+    set aside. `labels`: the origin of the current labels, if `relabel` or `regrade` made editions. `overspent`: by how much the
+    run exceeded its limit. `throughput`: None if the engines of this start generated nothing or do not report their hardware.
+    `first_new`: id of the first unit that was not whole before this start, where others were; else empty.
     """
-
-    run_dir: str
-    totals: Totals
-    units: int
-    units_done_now: int
-    rollouts_now: int
-    tokens_now: int
-    seconds_starting: float
-    seconds_labelling: float
-    damaged: tuple[str, ...] = ()
-    labels: str = ""
-    overspent: str = ""
-    throughput: Throughput | None = None
-    first_new: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainRun:
-    """What a run over chains holds, and what this start did. `totals`: of the whole run; `rejected` rows were left out.
-    `now`: what this start has added to the log."""
 
     run_dir: str
     totals: Totals
@@ -186,6 +166,10 @@ class ChainRun:
     seconds_starting: float
     seconds_working: float
     damaged: tuple[str, ...] = ()
+    labels: str = ""
+    overspent: str = ""
+    throughput: Throughput | None = None
+    first_new: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

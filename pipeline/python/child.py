@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.output import say
-from pipeline.core.progress import ChainRun, Status, Summary
+from pipeline.core.progress import Status, Summary
 from pipeline.python.task import Outcome, Task
 from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SEARCH
 
@@ -69,14 +69,14 @@ def _grown(task: Task, send: Callable[[Status], None]) -> Summary:
     return summary
 
 
-def _judged(task: Task, send: Callable[[Status], None]) -> ChainRun:
+def _judged(task: Task, send: Callable[[Status], None]) -> Summary:
     from pipeline.cli.judge import JUDGE as COMMAND
     from pipeline.cli.judge import judge_with_ray
 
     return judge_with_ray(_settings(COMMAND, task), send)
 
 
-def _checked(task: Task, send: Callable[[Status], None]) -> ChainRun:
+def _checked(task: Task, send: Callable[[Status], None]) -> Summary:
     from pipeline.cli.check import CHECK as COMMAND
     from pipeline.cli.check import check_with_ray
 
@@ -85,14 +85,14 @@ def _checked(task: Task, send: Callable[[Status], None]) -> ChainRun:
     return last
 
 
-def _searched(task: Task, send: Callable[[Status], None]) -> ChainRun:
+def _searched(task: Task, send: Callable[[Status], None]) -> Summary:
     from pipeline.cli.search import SEARCH as COMMAND
     from pipeline.cli.search import search_with_ray
 
     return search_with_ray(_settings(COMMAND, task), send)
 
 
-_DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary | ChainRun]] = {
+_DOING: Mapping[str, Callable[[Task, Callable[[Status], None]], Summary]] = {
     LABEL: _labelled,
     "grow": _grown,
     JUDGE: _judged,

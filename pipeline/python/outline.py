@@ -30,10 +30,9 @@ def stored_summary(storage: Storage, run: StoredRun, called: Summary | None) -> 
         totals=totals,
         units=0,
         units_done_now=0,
-        rollouts_now=0,
-        tokens_now=0,
+        now=Totals(),
         seconds_starting=0.0,
-        seconds_labelling=0.0,
+        seconds_working=0.0,
     )
     return replace(before, totals=totals, units=len(run.units), labels=whose_labels(run.editions, run.wholes))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pipeline
 from pipeline.core.errors import Interrupted, RunInterrupted
-from pipeline.core.progress import ChainRun, Status, Summary
+from pipeline.core.progress import Status, Summary
 from pipeline.python.task import Outcome, Task
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
@@ -34,7 +34,7 @@ def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
     return summary
 
 
-def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary | ChainRun:
+def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
     """Do a task, and call `watch` with each status.
 
     Raises what the driver of the command raises, UsageError for settings that are wrong, and RunInterrupted after Ctrl-C,

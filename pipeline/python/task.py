@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.core import errors
 from pipeline.core.errors import StepvalueError
-from pipeline.core.progress import ChainRun, Summary
+from pipeline.core.progress import Summary
 from pipeline.storage.run_record import LABEL
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class Outcome:
     """`summary` of a run of `label`, `grow`, `judge`, `check` or `search` that is done; else the name of the `error`, empty
     for one that is none of ours, and its message."""
 
-    summary: Summary | ChainRun | None = None
+    summary: Summary | None = None
     error: str = ""
     message: str = ""
 
-    def result(self) -> Summary | ChainRun:
+    def result(self) -> Summary:
         """The summary. Raises the error, as the type of `pipeline.core.errors` that it was."""
         if self.summary is not None:
             return self.summary

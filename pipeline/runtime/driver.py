@@ -4,40 +4,39 @@ The driver does not handle rollouts or labels; workers write them.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pipeline.config.label import LabelConfig, RunConfig
-from pipeline.core.errors import Absent, Damaged, RunConflict, StepvalueError, StoreError
-from pipeline.core.failpoints import failpoint
+from pipeline.core.errors import Absent, Damaged, RunConflict, StepvalueError
 from pipeline.core.forecast import Limit, encode_forecast
-from pipeline.core.formatting import first_of, format_count, format_unfinished
+from pipeline.core.formatting import first_of, format_count
 from pipeline.core.output import say
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.data.rows import input_digest
+from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
+from pipeline.runtime.chain_run.run import Running, run_held
+from pipeline.runtime.chain_run.task import Arranged, Begun, Goal, Task
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
+from pipeline.runtime.labelling import Labelling, engine_for
 from pipeline.runtime.problem_budget import UnitSpending, unit_targets
 from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, Spending, Throttle, budget_from_plan, overspent_note
-from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.staged_input import staged_input
-from pipeline.runtime.state import RunState, identity, run_name, start_settings, state_of
-from pipeline.runtime.stop import StopSignal, ended_politely
+from pipeline.runtime.state import RunState, identity, run_name, start_settings
+from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import UNIT, RecordSequence, log_totals, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
-    arrange,
     common_state,
     edition_sequence,
     own_editions,
@@ -47,13 +46,13 @@ from pipeline.storage.editions import (
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
-from pipeline.storage.repair import repair, repaired, sequences
+from pipeline.storage.repair import repair
 from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
 from pipeline.storage.shards import intact_bytes, set_aside_damaged
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun
-from pipeline.storage.units import UnitRef, staged_rows, unit_rows, units_of
+from pipeline.storage.units import UnitRef, staged_rows, unit_rows
 
 DEFAULT_FOLDER = Path("runs")
 MOST_RUNS = 1000
@@ -61,8 +60,6 @@ MOST_RUNS = 1000
 
 Hiring = Callable[[LabelConfig], AbstractContextManager[WorkerPool]]
 """A context that provides workers."""
-Running = Callable[[Coroutine[Any, Any, None]], None]
-"""Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,87 +149,105 @@ def label_held(
 ) -> Summary:
     """`label` on a run directory that this driver has locked and claimed. `asked`: the identity of this start, where its input
     differs from that of the run."""
-    staged, damaged_input = staged_input(storage, config, run_identity, asked or run_identity, stop)
-    units = list(units_of(storage, staged))
-    refuse_equal_chains((row for rows in staged_rows(storage, staged) for row in rows), config.sampling)
-    found, damaged = repaired(storage, units)
-    growing, lost = repair(storage, growth_sequence(storage))
-    growths = growths_of(growing)
-    targets = {
-        unit_id: replace(target, growths=growths_needed(growths))
-        for unit_id, target in _unit_targets(storage, config, units, found).items()
-    }
-    before = state_of(units, found, targets, growths)
-    known = filter(None, (_learned_together(storage), before.learned))
-    if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
-        say(
-            f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
-            "rollouts: start again with a larger one to sample for them"
-        )
-    failpoint("driver.planned")
-    watch = partial(_with_earlier_counts, before.logged, watch)
-    last = Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs))
-    watch(last)
-    seconds = (0.0, 0.0)
-    speed = None
-    if before.jobs:
-        watch, pace = _limited(storage, config.run, limit, before, watch)
-        with ended_politely(), hiring(config) as offer:
-            stop.listen()
-            scheduler = Scheduler(
-                pace,
-                offer,
-                jobs=before.jobs,
-                learned=max(known, key=lambda each: each.chains, default=None),
-                units=len(units),
-                watch=watch,
-                check=stop.check,
+    task = LabelTask(config, limit)
+    return run_held(task, storage, run_identity, asked or run_identity, lambda: hiring(config), watch, stop, run)
+
+
+class LabelTask(Task[LabelConfig]):
+    """Labels a whole input. `limit`: of what all starts of the run may cost; None: no limit."""
+
+    doing = "labelling"
+    counted = "rollouts"
+
+    def __init__(self, config: LabelConfig, limit: Limit | None = None) -> None:
+        super().__init__(config)
+        self._limit = limit
+
+    def storage(self) -> Storage:
+        assert self.config.run_dir is not None
+        return storage_at(self.config.run_dir)
+
+    def identity(self) -> dict[str, object]:
+        return place_of(self.config).identity
+
+    def model(self) -> OnDevices:
+        return policy_for(self.config.policy)
+
+    def spread(self, parts: int) -> LabelConfig:
+        return replace(self.config, policy=policy_for(self.config.policy).with_tensor_parallel(parts))
+
+    def planned_devices(self) -> int | None:
+        return self.config.plan.gpus
+
+    def work(self, around: Surroundings) -> Labelling:
+        return Labelling(self.config, engine_for(self.config, around), self.storage())
+
+    def staged(
+        self,
+        storage: Storage,
+        run_identity: Mapping[str, object],
+        asked: Mapping[str, object],
+        check: Callable[[], None],
+    ) -> tuple[Commit, list[str]]:
+        staged, damaged = staged_input(storage, self.config, run_identity, asked, check)
+        rows = (row for rows in staged_rows(storage, staged) for row in rows)
+        refuse_equal_chains(rows, self.config.sampling)
+        return staged, damaged
+
+    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+        growing, lost = repair(storage, growth_sequence(storage))
+        growths = growths_of(growing)
+        targets = {
+            unit_id: replace(target, growths=growths_needed(growths))
+            for unit_id, target in _unit_targets(storage, self.config, units, found).items()
+        }
+        return Goal(targets=targets, growths=growths, damaged=tuple(lost))
+
+    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
+        if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
+            say(
+                f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
+                "rollouts: start again with a larger one to sample for them"
             )
-            run(scheduler.work_off())
-            last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
-            speed = scheduler.throughput
-    found = sequences(storage) if before.jobs else found
-    after = state_of(units, found, targets, growths)
-    if after.jobs:
-        raise StoreError(
-            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
+        known = filter(None, (_learned_together(storage), before.learned))
+        watch, config = _limited(storage, self.config.run, self._limit, before, watch)
+        return Begun(watch=watch, config=config, learned=max(known, key=lambda each: each.chains, default=None))
+
+    def finished(
+        self,
+        storage: Storage,
+        run_identity: Mapping[str, object],
+        planned: tuple[Commit, ...],
+        units: Sequence[UnitRef],
+        after: RunState,
+        show: Callable[[str], None],
+        check: Callable[[], None],
+    ) -> Arranged:
+        editions, damaged = repaired_editions(storage, after.wholes)
+        labelled = StoredRun(
+            identity=run_identity,
+            present=run_identity,
+            units=tuple(units),
+            wholes=after.wholes,
+            editions=editions,
+            planned=planned,
         )
-    failpoint("driver.arrange")
-    editions, lost_editions = repaired_editions(storage, after.wholes)
-    labelled = StoredRun(
-        identity=run_identity,
-        present=run_identity,
-        units=tuple(units),
-        wholes=after.wholes,
-        editions=editions,
-        planned=(staged, *growths),
-    )
-    own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
-    if own and (estimator := estimator_for(config.estimator)).learner:
-        # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
-        watch(replace(last, stage="learning from all chains", units_done=len(units)))
-        writer = EditionWriter(storage, labelled, estimator, look=stop.check)
-        writer.write_all()
-        writer.publish(labelled.settings)
-        labelled = replace(labelled, editions=edition_sequence(storage))
-    arrange(storage, labelled.current_files, found.values())
-    failpoint("driver.arranged")
-    return Summary(
-        run_dir=storage.run_dir,
-        totals=staged.totals + after.totals,
-        units=len(units),
-        units_done_now=len(before.jobs),
-        rollouts_now=after.logged.rollouts - before.logged.rollouts,
-        tokens_now=after.logged.tokens - before.logged.tokens,
-        seconds_starting=seconds[0],
-        seconds_labelling=seconds[1],
-        damaged=(*damaged_input, *damaged, *lost, *lost_editions),
-        labels=whose_labels(labelled.editions, labelled.wholes),
-        throughput=speed,
-        first_new=next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
-        if before.wholes
-        else "",
-    )
+        own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
+        if own and (estimator := estimator_for(self.config.estimator)).learner:
+            # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
+            show("learning from all chains")
+            writer = EditionWriter(storage, labelled, estimator, look=check)
+            writer.write_all()
+            writer.publish(labelled.settings)
+            labelled = replace(labelled, editions=edition_sequence(storage))
+        return Arranged(
+            files=labelled.current_files,
+            damaged=tuple(damaged),
+            labels=whose_labels(labelled.editions, labelled.wholes),
+        )
+
+    def count(self, totals: Totals) -> int:
+        return totals.rollouts
 
 
 def _learned_together(storage: Storage) -> LearnedState | None:
@@ -275,11 +290,6 @@ def _limited(
 
     spending.check(Status(stage="starting", units=len(before.wholes) + len(before.jobs), units_done=len(before.wholes)))
     return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
-
-
-def _with_earlier_counts(logged: Totals, watch: Watcher, status: Status) -> None:
-    """Pass on a status of this start, together with the counts of earlier starts."""
-    watch(replace(status, rollouts_before=logged.rollouts, tokens_before=logged.tokens))
 
 
 def _unit_targets(

@@ -24,11 +24,9 @@ from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.unit import UnitLabeller, UnitResult, UnitSettings
 from pipeline.runtime.unit_log import Finished
 from pipeline.runtime.worker import Snapshot, UnitTask, Worker
-from pipeline.runtime.workload import Workload
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
 from pipeline.storage.growths import STRENGTH, allotments, growth_settings
-from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_rows
@@ -158,26 +156,6 @@ def unit_settings(config: LabelConfig) -> UnitSettings:
     )
 
 
-def labelling_worker(config: LabelConfig, around: Surroundings) -> Worker:
-    """A worker of `label` in its own process."""
-    assert config.run_dir is not None
-    return worker_with(config, engine_for(config, around), storage_at(config.run_dir))
-
-
 def worker_with(config: LabelConfig, engine: Engine, storage: Storage) -> Worker:
     """A worker of `label` with this engine."""
     return Worker(Labelling(config, engine, storage), storage, config.run.flush_seconds)
-
-
-def labelling(config: LabelConfig) -> Workload:
-    """What the workers of `label` do. Raises UsageError for a policy that is not installed."""
-    policy = policy_for(config.policy)
-    return Workload(
-        model=policy,
-        settings=lambda parts: replace(config, policy=policy.with_tensor_parallel(parts)),
-        make=labelling_worker,
-        run_dir=config.run_dir or "",
-        units_in_flight=config.run.units_in_flight,
-        cluster=config.cluster,
-        planned_devices=config.plan.gpus,
-    )

@@ -10,7 +10,6 @@ from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.growth import grow, growth_line
 from pipeline.runtime.intake import stage
-from pipeline.runtime.stop import StopSignal
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -34,11 +33,12 @@ def staged_input(
     config: LabelConfig,
     run_identity: Mapping[str, object],
     asked: Mapping[str, object],
-    stop: StopSignal,
+    check: Callable[[], None],
 ) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files. What is new in a grown input is staged and reported.
 
-    `asked`: the identity of this start. Raises InputError, RunConflict and StoreError.
+    `asked`: the identity of this start. `check` is called before each row and may raise. Raises InputError, RunConflict and
+    StoreError.
     """
     staged_id = str(run_identity[STAGED_INPUT])
     found, damaged = repair(storage, _sequence(storage, staged_id))
@@ -46,7 +46,7 @@ def staged_input(
     if known and has_input(known.settings, run_identity, asked):
         return known, damaged
     with checker_for(config.grader) as checker:
-        staging = _Staging(storage, config, checker, stop.check)
+        staging = _Staging(storage, config, checker, check)
         if known is None:
             known = staging.first(found, run_identity, asked)
         if not has_input(known.settings, run_identity, asked):

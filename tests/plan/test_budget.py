@@ -133,7 +133,7 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=1))
     summary = labelled(tmp_path, "policy=lab", "run.unit_problems=4", edited(tmp_path, tokens=10**9))
     assert summary.units == 6
-    assert summary.rollouts_now < summary.totals.rollouts
+    assert summary.now.rollouts < summary.totals.rollouts
 
 
 def test_starts_are_in_the_plan_and_count_against_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

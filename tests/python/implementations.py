@@ -76,7 +76,7 @@ def main() -> None:
         "rollouts": run.labels()["n_rollouts"].to_list(),
         "texts": run.rollouts()["text"].unique().to_list(),
         "verdicts": sorted(run.rollouts()["verdict"].unique().to_list()),
-        "now": run.summary.rollouts_now,
+        "now": run.summary.now.rollouts,
         "sound": open_run(run_dir, **objects).audit().sound,
         "relabelled": run.relabel(**{"estimator.rule": "threshold"}).chains,
         "regraded": run.regrade(**{"grader.timeout_is": "ungraded"}).chains,

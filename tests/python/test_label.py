@@ -68,7 +68,7 @@ def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> Non
 
 def test_the_same_call_again_has_nothing_to_do(run: Run) -> None:
     again = label(INPUT, run_dir=run.run_dir, **QUICK)
-    assert again.summary.rollouts_now == 0
+    assert again.summary.now.rollouts == 0
     assert again.labels().equals(run.labels())
 
 
@@ -179,8 +179,8 @@ def test_a_damaged_run_is_still_shown(run: Run, own: Run, tmp_path: Path) -> Non
 
 def test_a_run_that_is_opened_has_the_same_summary(run: Run, own: Run, tmp_path: Path) -> None:
     assert (own.summary.totals, own.summary.units) == (run.summary.totals, run.summary.units)
-    assert run.summary.rollouts_now == run.summary.totals.rollouts
-    assert (own.summary.rollouts_now, own.summary.seconds_labelling, own.summary.throughput) == (0, 0.0, None)
+    assert run.summary.now.rollouts == run.summary.totals.rollouts
+    assert (own.summary.now.rollouts, own.summary.seconds_working, own.summary.throughput) == (0, 0.0, None)
     assert own.summary.labels == ""
     own.relabel(**{"estimator.rule": "threshold"})
     assert "of edition 0" in own.summary.labels

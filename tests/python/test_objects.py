@@ -137,8 +137,8 @@ def test_labels_of_a_run_are_made_by_an_object_and_by_ours_again(own: Run) -> No
 @pytest.mark.slow
 def test_the_same_call_with_the_same_objects_has_nothing_to_do(tmp_path: Path) -> None:
     asked: dict[str, Any] = {**QUICK, "run_dir": tmp_path / "run", "estimator": Halves(HalvesConfig(share=0.5))}
-    assert label(ROWS[:2], **asked).summary.rollouts_now > 0
-    assert label(ROWS[:2], **asked).summary.rollouts_now == 0
+    assert label(ROWS[:2], **asked).summary.now.rollouts > 0
+    assert label(ROWS[:2], **asked).summary.now.rollouts == 0
 
 
 class Failing(Halves):

@@ -12,7 +12,7 @@ from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
-from pipeline.core.progress import ChainRun, Status
+from pipeline.core.progress import Status, Summary
 from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.stop import StopSignal
@@ -48,7 +48,7 @@ class Task:
     prepared: Callable[[Path, int], Path]
     place: Callable[[Path], Path]
     settings: Callable[..., Any]
-    run: Callable[[Any, Watch], ChainRun]
+    run: Callable[[Any, Watch], Summary]
     rows: Callable[[Path], pl.DataFrame]
     partial: Callable[[Path], int] | None = None
     slow: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Task:
 
     def start(
         self, run_dir: Path, run: RunConfig = QUICK, watch: Watch = lambda _: None, *, workers: int = 2, **own: Any
-    ) -> ChainRun:
+    ) -> Summary:
         config = replace(self.settings(run_dir, run, **own), cluster=ClusterConfig(workers=workers))
         return self.run(config, watch)
 
@@ -94,7 +94,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
     return replace(config, run=run)
 
 
-def _search(config: Any, watch: Watch) -> ChainRun:
+def _search(config: Any, watch: Watch) -> Summary:
     stop = StopSignal()
     try:
         return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)

@@ -10,7 +10,8 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.runtime.driver import Running, label
+from pipeline.runtime.chain_run.run import Running
+from pipeline.runtime.driver import label
 from pipeline.runtime.labelling import engine_for, worker_with
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker

@@ -90,7 +90,7 @@ def test_a_smaller_target_adds_to_what_is_there(tmp_path: Path) -> None:
     labelled(tmp_path, *roomy, "estimator.target_sd=0.25")
     before = log(tmp_path)
     finer = labelled(tmp_path, *roomy, "estimator.target_sd=0.15")
-    assert finer.rollouts_now > 0
+    assert finer.now.rollouts > 0
     assert before.items() <= log(tmp_path).items()
     coarser = label_in_process(config(tmp_path, *roomy, "estimator.target_sd=0.3"))
     assert coarser.units_done_now == 0

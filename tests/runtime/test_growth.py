@@ -28,7 +28,7 @@ def test_appended_rows_open_new_units_and_old_ones_stay(tmp_path: Path, capsys: 
     assert (first.units, grown.units, grown.units_done_now) == (2, 3, 1)
     totals = grown.totals
     assert (totals.rows, totals.used, totals.rejected, totals.problems, totals.chains) == (7, 7, 0, 5, 7)
-    assert totals.rollouts == first.totals.rollouts + grown.rollouts_now
+    assert totals.rollouts == first.totals.rollouts + grown.now.rollouts
     assert labels(tmp_path)["chain_id"].n_unique() == labels(tmp_path).height == 7
     rollouts = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
     assert rollouts["rollout_id"].is_unique().all()

@@ -43,8 +43,8 @@ def test_a_run_reports_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
     assert (start.ended, start.message, start.pid, start.process) == ("done", "", os.getpid(), this_process())
     assert start.price == 2.5
     assert (start.status.units, start.status.units_done) == (summary.units, summary.units)
-    assert (start.status.rollouts, start.status.tokens) == (summary.rollouts_now, summary.tokens_now)
-    assert start.samples[-1].rollouts == summary.rollouts_now
+    assert (start.status.rollouts, start.status.tokens) == (summary.now.rollouts, summary.now.tokens)
+    assert start.samples[-1].rollouts == summary.now.rollouts
     assert start.samples[-1].device_seconds == pytest.approx(start.status.device_seconds, abs=1e-3)
     assert start.status.device_seconds > 0
     assert start.began_at <= start.at <= time.time()
@@ -69,9 +69,9 @@ def test_a_later_start_reports_what_earlier_ones_had_committed(tmp_path: Path) -
     first = label_in_process(config(tmp_path, "sampling.rollouts=3"))
     second = label_in_process(config(tmp_path, "sampling.rollouts=5"))
     _, later = shown(tmp_path / "run")
-    assert later.status.rollouts_before == first.rollouts_now
-    assert later.status.tokens_before == first.tokens_now
-    assert later.status.rollouts == second.rollouts_now
+    assert later.status.rollouts_before == first.now.rollouts
+    assert later.status.tokens_before == first.now.tokens
+    assert later.status.rollouts == second.now.rollouts
 
 
 def test_a_run_that_is_interrupted_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
-from pipeline.runtime.labelling import labelling_worker
+from pipeline.runtime.labelling import engine_for, worker_with
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
 from pipeline.runtime.worker import UnitTask
@@ -66,7 +66,7 @@ def label_all(
     commit = staged(storage, config)
 
     async def work() -> None:
-        worker = labelling_worker(config, Surroundings())
+        worker = worker_with(config, engine_for(config, Surroundings()), storage)
         await worker.start()
         receipts = await asyncio.gather(
             *(

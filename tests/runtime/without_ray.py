@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from pipeline.cli import chain_run, check, grow, label
 from pipeline.config.label import LabelConfig
-from pipeline.core.progress import ChainRun, Status, Summary
+from pipeline.core.progress import Status, Summary
 from pipeline.python import child
 from pipeline.python.task import Task
 from pipeline.runtime.worker_handle import WorkerPool
@@ -61,7 +61,7 @@ class _Sender:
         self.send = watch
 
 
-def _done_here(task: Task, watch: Callable[[Status], None]) -> Summary | ChainRun:
+def _done_here(task: Task, watch: Callable[[Status], None]) -> Summary | Summary:
     sender = cast("Connection[Any, Any]", _Sender(watch))
     with ThreadPoolExecutor(1) as thread:  # an event loop may run in this one
         return thread.submit(child._outcome, task, sender).result().result()

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.progress import ChainRun
+from pipeline.core.progress import Summary
 from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.stop import StopSignal
@@ -41,7 +41,7 @@ def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunCon
     return config
 
 
-def searched(config: SearchRunConfig) -> ChainRun:
+def searched(config: SearchRunConfig) -> Summary:
     stop = StopSignal()
     try:
         return run_task(SearchTask(config), hired_here, lambda _: None, stop)

@@ -157,8 +157,8 @@ def test_tensorboard_reads_what_a_run_has_reported(tmp_path: Path) -> None:
     (file,) = (tmp_path / "run" / "tracked").iterdir()
     events = [Event.FromString(record) for record in _records(file.read_bytes())]
     values = {value.tag: (event.step, value.simple_value) for event in events for value in event.summary.value}
-    assert values["rollouts"] == (summary.rollouts_now, summary.rollouts_now)
-    assert values["units_done"] == (summary.rollouts_now, summary.units)
+    assert values["rollouts"] == (summary.now.rollouts, summary.now.rollouts)
+    assert values["units_done"] == (summary.now.rollouts, summary.units)
     assert "settings/text_summary" in values
     assert audit(AuditConfig(run_dir=str(tmp_path / "run"))).sound
 
@@ -182,7 +182,7 @@ def test_mlflow_has_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     experiment = client.get_experiment_by_name("stepvalue")
     assert experiment
     (run,) = client.search_runs([experiment.experiment_id])
-    assert run.data.metrics["rollouts"] == summary.rollouts_now
+    assert run.data.metrics["rollouts"] == summary.now.rollouts
     assert run.data.params["sampling.rollouts"] == "3"
     assert run.info.status == "FINISHED"
     assert run.info.run_name == "run"
@@ -232,7 +232,7 @@ def test_wandb_has_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "run" in {record.run.display_name for record in records if record.HasField("run")}
     history = [record.history for record in records if record.HasField("history")]
     last = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in history[-1].item}
-    assert last["rollouts"] == last["_step"] == summary.rollouts_now
+    assert last["rollouts"] == last["_step"] == summary.now.rollouts
 
 
 def test_wandb_without_a_key_is_refused_before_it_would_ask_for_one(

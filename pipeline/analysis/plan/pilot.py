@@ -216,8 +216,8 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
 def _speed(summary: Summary) -> Range | None:
     """Tokens/s of one worker: between the mean of the whole pilot, which ends with an idle engine, and the estimate for an
     engine at full load."""
-    seconds = summary.seconds_labelling
-    generated = summary.tokens_now
+    seconds = summary.seconds_working
+    generated = summary.now.tokens
     if not generated or seconds <= 0:
         return None
     overall = generated / seconds

@@ -168,7 +168,7 @@ def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pil
         prefixes=given.counted.prefixes + drawn.counted.prefixes,
         rollouts=sum(pilot.rollouts),
         tokens=sum(pilot.tokens),
-        seconds=pilot.summary.seconds_labelling,
+        seconds=pilot.summary.seconds_working,
         completion_tokens=mean(pilot.tokens_of_rollouts, pilot.rollouts),
         success_rate=success_rate(sampled),
         tokens_per_second=pilot.tokens_per_second,

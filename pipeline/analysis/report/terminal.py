@@ -267,11 +267,11 @@ def print_summary(console: Console, summary: Summary) -> None:
     for text in totals_lines(totals):
         line(text)
     if summary.units_done_now:
-        seconds = summary.seconds_labelling
-        rate = f" ({summary.tokens_now / seconds:,.0f} tokens/s)" if seconds >= 1 else ""
+        seconds = summary.seconds_working
+        rate = f" ({summary.now.tokens / seconds:,.0f} tokens/s)" if seconds >= 1 else ""
         line(
             f"time      {summary.seconds_starting:.0f} s to start, {seconds:.0f} s to sample and grade "
-            f"{format_count(summary.rollouts_now, 'rollout')}{rate}"
+            f"{format_count(summary.now.rollouts, 'rollout')}{rate}"
         )
     if summary.throughput:
         line("engine    " + "\n          ".join(speed_lines(summary.throughput)))

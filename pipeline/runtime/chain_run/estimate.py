@@ -19,7 +19,7 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import UnitTarget
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource, LeftOutRows, values
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.worker import UnitTask, Worker
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
@@ -45,7 +45,7 @@ class Estimate:
     tables: Mapping[str, pa.Table]
 
 
-def estimate(task: Task[Any]) -> Estimate:
+def estimate(task: ChainTask[Any]) -> Estimate:
     """Raises UsageError for an unusable model or run, InputError if there is no chain, PolicyError and EngineDied."""
     sample = sampled_chains(task.source(), task.sample)
     with temporary_folder("stepvalue-estimate-") as folder:
@@ -72,7 +72,7 @@ class _Tried:
     tables: Mapping[str, pa.Table]
 
 
-async def _tried(task: Task[Any], storage: Storage, chains: pa.Table) -> _Tried:
+async def _tried(task: ChainTask[Any], storage: Storage, chains: pa.Table) -> _Tried:
     """Do chains in this process, which may use all of its cores. The first one alone before all of them: it is slower."""
     worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
     try:

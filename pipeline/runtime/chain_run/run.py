@@ -1,6 +1,6 @@
-"""The driver of a run over chains: stages the chains, has workers do the units that need it, and says what the directory holds.
+"""The driver of a run: stages its input, has workers do the units that need it, and says what the directory holds.
 
-The driver handles units and receipts. Workers read chains and write results.
+The driver handles units and receipts. Workers read the rows of units and write results.
 """
 
 import asyncio
@@ -10,21 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.core.errors import StoreError, named
+from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
-from pipeline.core.progress import ChainRun, Status
-from pipeline.core.records import UnitTarget
-from pipeline.runtime.chain_run.staging import staged_chains
+from pipeline.core.progress import Status, Summary
 from pipeline.runtime.chain_run.task import Task, workload_of
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.scheduler import Scheduler
-from pipeline.runtime.state import RunState, state_of
+from pipeline.runtime.state import state_of
 from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.runtime.workload import Workload
-from pipeline.storage.editions import arrange, current_edition, current_files, edition_sequence
+from pipeline.storage.editions import arrange
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
 from pipeline.storage.run_record import as_recorded, check_claim, claim
+from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 
 Hiring = Callable[[Workload], AbstractContextManager[WorkerPool]]
@@ -33,8 +33,8 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
 
-def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> ChainRun:
-    """Do all chains. A later start continues with the units that are not done, and with chains that are new.
+def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
+    """Do all units of a run. A later start continues with the units that are not done, and with chains that are new.
 
     Raises InputError, UsageError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, and Interrupted if `stop` has
     received a signal. Committed work is always kept.
@@ -47,68 +47,85 @@ def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, 
             run_identity = as_recorded(storage, asked, alone=alone)
             damaged = claim(storage, run_identity, alone=alone)
             with heartbeat(storage, None, watch) as beat:
-                found = _done(task, run_identity, asked, hiring, beat, stop, run)
+                found = run_held(task, storage, run_identity, asked, lambda: hiring(workload_of(task)), beat, stop, run)
     return replace(found, damaged=(*damaged, *found.damaged))
 
 
-def _done(
+def run_held(
     task: Task[Any],
+    storage: Storage,
     run_identity: Mapping[str, object],
     asked: Mapping[str, object],
-    hiring: Hiring,
+    hire: Callable[[], AbstractContextManager[WorkerPool]],
     watch: Watcher,
     stop: StopSignal,
     run: Running,
-) -> ChainRun:
-    storage, config = task.storage(), task.config.run
-    staged, damaged_input = staged_chains(storage, task.source(), config.unit_problems, run_identity, asked, stop.check)
+) -> Summary:
+    """`run_task` on a run directory that this driver has locked and claimed. `asked`: the identity of this start."""
+    staged, damaged_input = task.staged(storage, run_identity, asked, stop.check)
     units = list(units_of(storage, staged))
     found, damaged = repaired(storage, units)
-    targets = dict.fromkeys((unit.unit_id for unit in units), UnitTarget())
-    before = state_of(units, found, targets)
-    seconds = _worked_off(task, before, len(units), hiring, watch, stop, run)
-    found = sequences(storage) if before.jobs else found
-    after = state_of(units, found, targets)
-    if after.jobs:
-        raise StoreError(
-            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
-        )
-    edition = current_edition(edition_sequence(storage), after.wholes)
-    arrange(storage, current_files((staged, *after.wholes.values()), edition), found.values())
-    return ChainRun(
-        run_dir=storage.run_dir,
-        totals=replace(after.totals, rows=staged.totals.rows, rejected=staged.totals.rejected),
-        units=len(units),
-        units_done_now=len(before.jobs),
-        now=after.logged - before.logged,
-        seconds_starting=seconds[0],
-        seconds_working=seconds[1],
-        damaged=(*damaged_input, *damaged),
-    )
-
-
-def _worked_off(
-    task: Task[Any],
-    before: RunState,
-    units: int,
-    hiring: Hiring,
-    watch: Watcher,
-    stop: StopSignal,
-    run: Running,
-) -> tuple[float, float]:
-    """Have workers do what is left. Returns the seconds until the first worker had started, and those after."""
+    goal = task.goal(storage, units, found)
+    before = state_of(units, found, goal.targets, goal.growths)
+    failpoint("driver.planned")
 
     def shown(status: Status) -> None:
         logged = before.logged
         watch(replace(status, counted=task.counted, rollouts_before=task.count(logged), tokens_before=logged.tokens))
 
-    shown(Status(stage="starting", units=units, units_done=units - len(before.jobs)))
-    if not before.jobs:
-        return 0.0, 0.0
-    with ended_politely(), hiring(workload_of(task)) as offer:
-        stop.listen()
-        scheduler = Scheduler(
-            task.config.run, offer, jobs=before.jobs, units=units, watch=shown, check=stop.check, doing=task.doing
+    last = Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs))
+    shown(last)
+    seconds, speed = (0.0, 0.0), None
+    if before.jobs:
+        begun = task.begun(storage, before, shown)
+        with ended_politely(), hire() as offer:
+            stop.listen()
+            scheduler = Scheduler(
+                begun.config,
+                offer,
+                jobs=before.jobs,
+                learned=begun.learned,
+                units=len(units),
+                watch=begun.watch,
+                check=stop.check,
+                doing=task.doing,
+            )
+            run(scheduler.work_off())
+            last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
+            speed = scheduler.throughput
+        found = sequences(storage)
+    after = state_of(units, found, goal.targets, goal.growths)
+    if after.jobs:
+        raise StoreError(
+            f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
-        run(scheduler.work_off())
-        return scheduler.seconds_starting, scheduler.seconds_labelling
+    failpoint("driver.arrange")
+    finished = task.finished(
+        storage,
+        run_identity,
+        (staged, *goal.growths),
+        units,
+        after,
+        lambda stage: shown(_at_the_end(last, stage)),
+        stop.check,
+    )
+    arrange(storage, finished.files, found.values())
+    failpoint("driver.arranged")
+    first_new = next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
+    return Summary(
+        run_dir=storage.run_dir,
+        totals=staged.totals + after.totals,
+        units=len(units),
+        units_done_now=len(before.jobs),
+        now=after.logged - before.logged,
+        seconds_starting=seconds[0],
+        seconds_working=seconds[1],
+        damaged=(*damaged_input, *damaged, *goal.damaged, *finished.damaged),
+        labels=finished.labels,
+        throughput=speed,
+        first_new=first_new if before.wholes else "",
+    )
+
+
+def _at_the_end(last: Status, stage: str) -> Status:
+    return replace(last, stage=stage, units_done=last.units)

@@ -3,16 +3,51 @@
 `run.run_task` does the rest: claim, lock, staging, repair, workers, progress, resume.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pipeline.config.label import ClusterConfig, RunConfig
-from pipeline.core.records import Totals
+from pipeline.core.records import Totals, UnitTarget
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource
-from pipeline.runtime.worker import UnitWork, Worker
+from pipeline.runtime.chain_run.staging import staged_chains
+from pipeline.runtime.state import RunState
+from pipeline.runtime.worker import LearnedState, UnitWork, Worker
+from pipeline.runtime.worker_handle import Watcher
 from pipeline.runtime.workload import Workload
+from pipeline.storage.commits import Commit, RecordSequence
+from pipeline.storage.editions import current_edition, current_files, edition_sequence
 from pipeline.storage.storage import Storage
+from pipeline.storage.units import UnitRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is required of each unit, by unit id. `growths`: the records of the run's growths. `damaged`: names of their damaged
+    records."""
+
+    targets: Mapping[str, UnitTarget]
+    growths: tuple[Commit, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """How workers begin: whom their statuses go to, how often, and what the run has learned."""
+
+    watch: Watcher
+    config: RunConfig
+    learned: LearnedState | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """`files`: those that people read. `damaged`: names of damaged files. `labels`: see `Summary`."""
+
+    files: Collection[str]
+    damaged: tuple[str, ...] = ()
+    labels: str = ""
 
 
 class TaskSettings(Protocol):
@@ -34,7 +69,6 @@ class Task(Protocol[Config]):
 
     doing: ClassVar[str]
     counted: ClassVar[str] = "chains"
-    sample: ClassVar[int] = 32
     config: Config
 
     def __init__(self, config: Config) -> None:
@@ -56,10 +90,6 @@ class Task(Protocol[Config]):
         """
         ...
 
-    def source(self) -> ChainSource:
-        """The chains."""
-        ...
-
     def model(self) -> OnDevices:
         """What the workers load. Raises UsageError for what is not installed."""
         ...
@@ -68,12 +98,69 @@ class Task(Protocol[Config]):
         """The settings with the model spread over this number of GPUs."""
         return self.config
 
+    def staged(
+        self,
+        storage: Storage,
+        run_identity: Mapping[str, object],
+        asked: Mapping[str, object],
+        check: Callable[[], None],
+    ) -> tuple[Commit, list[str]]:
+        """The record of the staged input, and the names of its damaged files. `asked`: the identity of this start. `check` is
+        called while it is read and may raise. Raises InputError, RunConflict and StoreError."""
+        ...
+
+    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+        """What each unit must reach. `found`: the record sequences of the units."""
+        return Goal(targets=dict.fromkeys((unit.unit_id for unit in units), UnitTarget()))
+
+    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
+        """What is needed before workers begin. May raise."""
+        return Begun(watch=watch, config=self.config.run)
+
+    def finished(
+        self,
+        storage: Storage,
+        run_identity: Mapping[str, object],
+        planned: tuple[Commit, ...],
+        units: Sequence[UnitRef],
+        after: RunState,
+        show: Callable[[str], None],
+        check: Callable[[], None],
+    ) -> Arranged:
+        """Finish a run all of whose units are whole. `planned`: the records of the input and of growths. `show`: shows a
+        stage. `check` is called now and then and may raise."""
+        edition = current_edition(edition_sequence(storage), after.wholes)
+        return Arranged(files=current_files((*planned, *after.wholes.values()), edition))
+
+    def planned_devices(self) -> int | None:
+        """The number of devices that the settings state for an estimate of the wall time."""
+        return None
+
     def work(self, around: Surroundings) -> UnitWork[Any]:
         """What a worker does, in its own process. Raises UsageError for what is not installed."""
         ...
 
     def count(self, totals: Totals) -> int:
         return totals.chains
+
+
+class ChainTask(Task[Config], Protocol[Config]):
+    """A run over chains. `sample`: chains that an estimate tries."""
+
+    sample: ClassVar[int] = 32
+
+    def source(self) -> ChainSource:
+        """The chains."""
+        ...
+
+    def staged(
+        self,
+        storage: Storage,
+        run_identity: Mapping[str, object],
+        asked: Mapping[str, object],
+        check: Callable[[], None],
+    ) -> tuple[Commit, list[str]]:
+        return staged_chains(storage, self.source(), self.config.run.unit_problems, run_identity, asked, check)
 
 
 def workload_of(task: Task[Any]) -> Workload:
@@ -85,6 +172,7 @@ def workload_of(task: Task[Any]) -> Workload:
         run_dir=task.storage().run_dir,
         units_in_flight=task.config.run.units_in_flight,
         cluster=task.config.cluster,
+        planned_devices=task.planned_devices(),
     )
 
 

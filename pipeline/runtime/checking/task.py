@@ -14,7 +14,7 @@ from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.progress import ChainRun, EngineWork, Load
+from pipeline.core.progress import EngineWork, Load, Summary
 from pipeline.core.records import ChainText, Totals
 from pipeline.core.schemas import FINDINGS, SCHEMA_VERSION
 from pipeline.core.tables import storable
@@ -22,7 +22,7 @@ from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity
 from pipeline.runtime.chain_run.run import Hiring, Running, run_task
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.runtime.state import section_identity
@@ -44,7 +44,7 @@ Steps = Sequence[CheckedStep]
 
 def check_run(
     config: CheckRunConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
-) -> Mapping[str, ChainRun]:
+) -> Mapping[str, Summary]:
     """Check all chains by each verifier. What was checked before is kept.
 
     Returns the runs by verifier. Raises as `run_task` does, UsageError for a verifier that is not installed, or lacks something
@@ -76,7 +76,7 @@ def missing_parts(verifiers: Iterable[VerifierConfig]) -> dict[str, str]:
     return {name: missing for name, missing in found.items() if missing}
 
 
-class CheckTask(Task[CheckRunConfig]):
+class CheckTask(ChainTask[CheckRunConfig]):
     """Checks all chains by `verifier`, into the folder `checks/VERIFIER` of `run_dir`. The totals are those of
     `stored_findings.finding_totals`."""
 

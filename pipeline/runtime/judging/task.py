@@ -30,7 +30,7 @@ from pipeline.runtime.chain_run.chains import (
     labelled_identity,
     values,
 )
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
@@ -43,7 +43,7 @@ Votes = Sequence[Critique]
 """The critiques of a chain."""
 
 
-class JudgeTask(Task[JudgeRunConfig]):
+class JudgeTask(ChainTask[JudgeRunConfig]):
     """Judges all chains of the run in `run_dir`, into its folder `judges/NAME`. The totals are those of
     `stored_critiques.critique_totals`."""
 

@@ -15,7 +15,7 @@ from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.given import given_identity
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork
 from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import scores_table
@@ -33,7 +33,7 @@ CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
 
 
-class ScoreTask(Task[ScoreConfig]):
+class ScoreTask(ChainTask[ScoreConfig]):
     """Scores all chains into the folder `out`.
 
     In the totals, `chains` are scored, `prefixes` are steps with a score, and `too_long`, `ungraded` and `engine_failed` chains

@@ -13,7 +13,7 @@ from pipeline.engines.registry import policy_for
 from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.chain_run.chains import ChainSource
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.searching.devices import divided, shared_devices
 from pipeline.runtime.searching.problems import search_source
@@ -26,7 +26,7 @@ from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT
 from pipeline.storage.storage import Storage
 
 
-class SearchTask(Task[SearchRunConfig]):
+class SearchTask(ChainTask[SearchRunConfig]):
     """Searches all problems of `data` into the folder `run_dir`. The totals are those of `searches.results.search_totals`."""
 
     doing = "searching"

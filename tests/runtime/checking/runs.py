@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.config.check import CheckRunConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
-from pipeline.core.progress import ChainRun, Status
+from pipeline.core.progress import Status, Summary
 from pipeline.runtime.checking.task import check_run
 from pipeline.runtime.objects import given, offered
 from pipeline.storage.location import storage_at
@@ -67,7 +67,7 @@ def obedient() -> Iterator[None]:
         yield
 
 
-def checked(config: CheckRunConfig, watch: Callable[[Status], None] = lambda _: None) -> Mapping[str, ChainRun]:
+def checked(config: CheckRunConfig, watch: Callable[[Status], None] = lambda _: None) -> Mapping[str, Summary]:
     with obedient(), stop_signal() as stop:
         return check_run(config, hired_here, watch, stop)
 

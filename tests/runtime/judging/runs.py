@@ -9,7 +9,7 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
-from pipeline.core.progress import ChainRun, Status
+from pipeline.core.progress import Status, Summary
 from pipeline.judges.settings import OracleVotes
 from pipeline.runtime.chain_run.run import Running, run_task
 from pipeline.runtime.judging.task import JudgeTask
@@ -61,7 +61,7 @@ def settings(
 
 def judged(
     config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
-) -> ChainRun:
+) -> Summary:
     with stop_signal() as stop:
         return run_task(JudgeTask(config), hired_here, watch, stop, run)
 

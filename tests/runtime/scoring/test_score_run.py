@@ -14,7 +14,7 @@ from pipeline.__main__ import compose_label, main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict, UsageError
-from pipeline.core.progress import ChainRun, Status
+from pipeline.core.progress import Status, Summary
 from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.estimate import estimate
@@ -55,7 +55,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> Score
     )
 
 
-def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> ChainRun:
+def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> Summary:
     with stop_signal() as stop:
         return run_task(ScoreTask(config), hired_here, watch, stop, on_a_virtual_clock)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.progress import ChainRun
+from pipeline.core.progress import Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.chain_run.run import Running, run_task
 from pipeline.runtime.searching.task import SearchTask
@@ -60,7 +60,7 @@ def started(
     disk: QuickDisk | None = None,
     work: Work = searching_work,
     run: Running = on_a_virtual_clock,
-) -> ChainRun:
+) -> Summary:
     """A start of `search`. Raises what `run_task` raises."""
     with stop_signal() as stop:
         return run_task(
