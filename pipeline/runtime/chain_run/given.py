@@ -22,6 +22,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered_rows
+from pipeline.runtime.chain_run.task import ChainTask, Config
 from pipeline.runtime.state import section_identity
 
 
@@ -70,6 +71,23 @@ def given_identity(given: Given) -> dict[str, object]:
         **section_identity("data", given.data),
         **section_identity("grader", given.grader),
     }
+
+
+class GivenTask(ChainTask[Config], Protocol[Config]):
+    """A run over the chains that `given` says."""
+
+    @property
+    def given(self) -> Given: ...
+
+    @property
+    def place(self) -> str:
+        return self.given.run_dir or self.given.data.path
+
+    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+        return chain_tables(self.given, left_out)
+
+    def chains_identity(self) -> dict[str, object]:
+        return given_identity(self.given)
 
 
 def _rows(given: Given, left_out: Rejects) -> Iterator[dict[str, Any]]:

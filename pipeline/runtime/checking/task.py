@@ -1,7 +1,6 @@
 """The task `check`: a verifier proves or refutes the steps of chains."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,16 +12,13 @@ from pipeline.config.check import CheckRunConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load, Summary
 from pipeline.core.records import ChainText, Totals
-from pipeline.core.schemas import FINDINGS, SCHEMA_VERSION
+from pipeline.core.schemas import FINDINGS
 from pipeline.core.tables import storable
-from pipeline.engines.base import OnDevices, Surroundings
-from pipeline.runtime.chain_run.chains import ChainSource
-from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity
+from pipeline.engines.base import Surroundings
+from pipeline.runtime.chain_run.given import Given, GivenChains, GivenTask
 from pipeline.runtime.chain_run.run import Hiring, Running, run_task
-from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.runtime.state import section_identity
@@ -30,7 +26,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Snapshot
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import CHECK, COMMAND, OTHER_RUN, PROVES, STAGED_INPUT
+from pipeline.storage.run_record import CHECK, OTHER_RUN, PROVES
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import TABLE, check_storage, finding_totals
 from pipeline.verifiers.base import CheckedStep, Fault
@@ -76,9 +72,12 @@ def missing_parts(verifiers: Iterable[VerifierConfig]) -> dict[str, str]:
     return {name: missing for name, missing in found.items() if missing}
 
 
-class CheckTask(ChainTask[CheckRunConfig]):
+class CheckTask(GivenTask[CheckRunConfig]):
     """Checks all chains by `verifier`, into the folder `checks/VERIFIER` of `run_dir`. The totals are those of
     `stored_findings.finding_totals`."""
+
+    name = CHECK
+    to_do, done, results = "check", "checked", "findings"
 
     def __init__(self, config: CheckRunConfig) -> None:
         super().__init__(replace(config, run_dir=storage_at(config.run_dir).run_dir))
@@ -91,38 +90,20 @@ class CheckTask(ChainTask[CheckRunConfig]):
     def names(self) -> Mapping[str, str]:
         return {OTHER_RUN: "has findings that were made otherwise: move that folder away to check again"}
 
-    def identity(self) -> dict[str, object]:
+    def determines(self) -> dict[str, object]:
         verifier = self.config.verifier
-        fields: dict[str, object] = {
-            COMMAND: CHECK,
-            "schema": SCHEMA_VERSION,
+        return {
             "verifier_version": f"stepvalue-{__version__}",
             **section_identity("verifier", verifier),
             **inputs_of(verifier),
             **({PROVES: True} if proves(verifier) else {}),
-            **given_identity(self._given),
         }
-        return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}
-
-    def source(self) -> ChainSource:
-        config, given = self.config, self._given
-        return ChainSource(
-            place=config.data.path or config.run_dir,
-            tables=lambda left_out: chain_tables(given, left_out),
-            to_do="check",
-            done="checked",
-            results="findings",
-            elsewhere="another run_dir",
-        )
-
-    def model(self) -> OnDevices:
-        return _Processes()
 
     def work(self, around: Surroundings) -> "Checking":
         return Checking(self.config.verifier, self.config.processes or around.cpus)
 
     @property
-    def _given(self) -> Given:
+    def given(self) -> Given:
         config = self.config
         return GivenChains(
             run_dir=None if config.data.path else config.run_dir,
@@ -130,15 +111,6 @@ class CheckTask(ChainTask[CheckRunConfig]):
             grader=config.grader,
             partial=config.partial,
         )
-
-
-class _Processes(OnDevices):
-    """What a verifier needs of devices: all processors, and no GPU."""
-
-    loads_model = True
-
-    def uses_gpus(self) -> bool:
-        return False
 
 
 class Checking(ChainWork[Steps]):

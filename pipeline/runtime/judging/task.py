@@ -4,18 +4,16 @@ The reading of a critique is that of its stored text, so that `audit` and `regra
 """
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import EngineDied, UsageError
-from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind, Totals
-from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS, SCHEMA_VERSION
+from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS
 from pipeline.core.tables import critiques_table, storable
 from pipeline.engines.base import Engine, OnDevices, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
@@ -23,19 +21,13 @@ from pipeline.engines.settings import EmbeddedConfig
 from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
-from pipeline.runtime.chain_run.chains import (
-    ChainSource,
-    chain_texts,
-    labelled_chains,
-    labelled_identity,
-    values,
-)
+from pipeline.runtime.chain_run.chains import Rejects, chain_texts, labelled_chains, values
 from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import COMMAND, JUDGE, OTHER_RUN, STAGED_INPUT
+from pipeline.storage.run_record import JUDGE, OTHER_RUN
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import TABLE, critique_totals, judge_storage
 
@@ -47,8 +39,8 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
     """Judges all chains of the run in `run_dir`, into its folder `judges/NAME`. The totals are those of
     `stored_critiques.critique_totals`."""
 
-    doing = "judging"
-    counted = "critiques"
+    name, doing, counted = JUDGE, "judging", "critiques"
+    to_do, done, results, elsewhere = "judge", "judged", "critiques", "another judge.name"
 
     def __init__(self, config: JudgeRunConfig) -> None:
         """Raises UsageError for a judge that is not installed, has no name, or writes and has no model."""
@@ -63,11 +55,9 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
         has = f"has the critiques of judge.name={self.config.judge.name} with other settings: choose another judge.name"
         return {OTHER_RUN: has}
 
-    def identity(self) -> dict[str, object]:
-        config, judge = self.config, judge_for(self.config.judge)
+    def determines(self) -> dict[str, object]:
+        config, judge = self.config, self._judge
         fields: dict[str, object] = {
-            COMMAND: JUDGE,
-            "schema": SCHEMA_VERSION,
             "parser_version": PARSER_VERSION,
             **section_identity("judge", config.judge),
             **judge.identity(),
@@ -79,23 +69,15 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
                 **section_identity("policy", config.policy),
                 **policy.identity(),
             }
-        fields |= labelled_identity(config.run_dir, partial=config.partial)
-        return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}
+        return fields
 
-    def source(self) -> ChainSource:
-        """The chains to judge. Known answers are among them only with `judge.show_answer`."""
-        config, schema = self.config, CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
-        return ChainSource(
-            place=config.run_dir,
-            tables=lambda _: labelled_chains(config.run_dir, schema, partial=config.partial),
-            to_do="judge",
-            done="judged",
-            results="critiques",
-            elsewhere="another judge.name",
-        )
+    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+        # Known answers are among them only with `judge.show_answer`.
+        schema = CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
+        return labelled_chains(self.config.run_dir, schema, partial=self.config.partial)
 
     def model(self) -> OnDevices:
-        return policy_for(self.config.policy) if self._judge.writes else _NoModel()
+        return policy_for(self.config.policy) if self._judge.writes else super().model()
 
     def spread(self, parts: int) -> JudgeRunConfig:
         if not self._judge.writes:
@@ -109,13 +91,6 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
 
     def count(self, totals: Totals) -> int:
         return totals.rollouts
-
-
-class _NoModel(OnDevices):
-    """What a judge needs of devices that writes with no model."""
-
-    async def fetch(self) -> None:
-        return
 
 
 def checked_judge(config: JudgeRunConfig) -> Judge:

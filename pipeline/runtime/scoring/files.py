@@ -18,7 +18,8 @@ from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import schema_with, scores_table
-from pipeline.runtime.scoring.work import engine_here, score_chains, score_source
+from pipeline.runtime.scoring.task import ScoreTask
+from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.calibration import Calibration
 from pipeline.storage.location import folder_at
@@ -84,7 +85,7 @@ async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibra
                 counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
                 unscored.update(each.fault for each in scored if each.fault)
-            score_source(config).refuse_none(counted, left_out)
+            ScoreTask(config).source().refuse_none(counted, left_out)
     finally:
         await engine.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)

@@ -1,6 +1,5 @@
 """The task `score`: a process reward model scores the steps of chains."""
 
-import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
@@ -8,24 +7,20 @@ import pyarrow as pa
 
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RUN_DIR, named
-from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
-from pipeline.core.schemas import SCHEMA_VERSION
 from pipeline.engines.base import OnDevices, Surroundings
-from pipeline.runtime.chain_run.chains import ChainSource
-from pipeline.runtime.chain_run.given import given_identity
-from pipeline.runtime.chain_run.task import ChainTask
+from pipeline.runtime.chain_run.given import Given, GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
 from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.scoring.tables import scores_table
-from pipeline.runtime.scoring.work import score_chains, score_source
+from pipeline.runtime.scoring.work import score_chains
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import COMMAND, OTHER_RUN, SCORE, STAGED_INPUT
+from pipeline.storage.run_record import OTHER_RUN, SCORE
 from pipeline.storage.score_files import TABLE, score_totals
 from pipeline.storage.storage import Storage
 
@@ -33,14 +28,15 @@ CALL_CHAINS = 256
 """Chains of one call of an engine: few enough that a call is short against `run.flush_seconds`."""
 
 
-class ScoreTask(ChainTask[ScoreConfig]):
+class ScoreTask(GivenTask[ScoreConfig]):
     """Scores all chains into the folder `out`.
 
     In the totals, `chains` are scored, `prefixes` are steps with a score, and `too_long`, `ungraded` and `engine_failed` chains
     with a step without a score, by reason.
     """
 
-    doing = "scoring"
+    name, doing = SCORE, "scoring"
+    to_do, done, results, elsewhere = "score", "scored", "scores", "another out"
     sample = 256
 
     def __init__(self, config: ScoreConfig) -> None:
@@ -54,22 +50,19 @@ class ScoreTask(ChainTask[ScoreConfig]):
     def storage(self) -> Storage:
         return storage_at(self.config.out)
 
-    def identity(self) -> dict[str, object]:
+    def determines(self) -> dict[str, object]:
         config, scorer = self.config, scorer_for(self.config.scorer)
-        fields: dict[str, object] = {
-            COMMAND: SCORE,
-            "schema": SCHEMA_VERSION,
+        return {
             "scorer_fingerprint": scorer.fingerprint(),
             "aggregation": config.aggregation.value,
             "calibration": calibration_id(config),
             **section_identity("scorer", config.scorer),
             **scorer.identity(),
-            **given_identity(config),
         }
-        return {**fields, STAGED_INPUT: content_id("chains", json.dumps(fields, sort_keys=True))}
 
-    def source(self) -> ChainSource:
-        return score_source(self.config)
+    @property
+    def given(self) -> Given:
+        return self.config
 
     def model(self) -> OnDevices:
         return scorer_for(self.config.scorer)

@@ -7,21 +7,8 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import ChainSource
-from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.scorers.base import ScoringEngine, StepScores, wrong_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
-
-
-def score_source(config: ScoreConfig) -> ChainSource:
-    return ChainSource(
-        place=config.run_dir or config.data.path,
-        tables=lambda left_out: chain_tables(config, left_out),
-        to_do="score",
-        done="scored",
-        results="scores",
-        elsewhere="another out",
-    )
 
 
 def engine_here(config: ScoreConfig) -> ScoringEngine:

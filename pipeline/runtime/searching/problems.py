@@ -4,33 +4,29 @@ it."""
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.ids import row_content
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.schemas import CHAINS_WITH_ANSWERS
 from pipeline.core.tables import storable
 from pipeline.data.prompts import opened_thinking
-from pipeline.data.rows import is_given, read_rows
+from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.chain_run.chains import ChainSource, Rejects, numbered_rows
+from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
 from pipeline.runtime.chain_run.given import read_answered_or_not
 from pipeline.searches.ids import prefix_id
 from pipeline.searches.registry import search_for
 
 
-def search_source(config: SearchRunConfig) -> ChainSource:
-    return ChainSource(
-        place="the given data" if is_given(config.data.path) else config.data.path,
-        tables=lambda left_out: numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS),
-        to_do="search",
-        done="searched",
-        results="searches",
-        elsewhere="another run_dir",
-        noun="problem",
-    )
+def problem_tables(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
+    """The problems in blocks of the schema CHAINS_WITH_ANSWERS, in order. Raises UsageError and InputError for a path that
+    cannot be read."""
+    return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS)
 
 
 _First = tuple[RowLocation, tuple[str, ...]]

@@ -1,36 +1,36 @@
 """The task `search`: a scorer steers a policy."""
 
-import json
+from collections.abc import Iterator
 from dataclasses import replace
+
+import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.ids import content_id
-from pipeline.core.schemas import SCHEMA_VERSION
-from pipeline.data.rows import input_digest
+from pipeline.data.rows import input_digest, is_given
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
-from pipeline.runtime.chain_run.chains import ChainSource
+from pipeline.runtime.chain_run.chains import Rejects
 from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.searching.devices import divided, shared_devices
-from pipeline.runtime.searching.problems import search_source
+from pipeline.runtime.searching.problems import problem_tables
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.runtime.state import section_identity
 from pipeline.scorers.registry import scorer_for
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT
+from pipeline.storage.run_record import SEARCH
 from pipeline.storage.storage import Storage
 
 
 class SearchTask(ChainTask[SearchRunConfig]):
     """Searches all problems of `data` into the folder `run_dir`. The totals are those of `searches.results.search_totals`."""
 
-    doing = "searching"
-    counted = "problems"
+    name, doing, counted = SEARCH, "searching", "problems"
+    to_do, done, results, noun = "search", "searched", "searches", "problem"
 
     def __init__(self, config: SearchRunConfig) -> None:
         """Raises UsageError as `check_search` does."""
@@ -40,12 +40,21 @@ class SearchTask(ChainTask[SearchRunConfig]):
     def storage(self) -> Storage:
         return storage_at(self.config.run_dir)
 
-    def identity(self) -> dict[str, object]:
+    @property
+    def place(self) -> str:
+        path = self.config.data.path
+        return "the given data" if is_given(path) else path
+
+    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+        return problem_tables(self.config, left_out)
+
+    def chains_identity(self) -> dict[str, object]:
+        return {**section_identity("data", self.config.data), "input": input_digest(self.config.data.path)}
+
+    def determines(self) -> dict[str, object]:
         config = self.config
         policy, search = policy_for(config.policy), search_for(config.search)
         fields: dict[str, object] = {
-            COMMAND: SEARCH,
-            "schema": SCHEMA_VERSION,
             "grader_version": grader_version(),
             "policy_fingerprint": policy.fingerprint(),
             **section_identity("policy", config.policy),
@@ -53,10 +62,8 @@ class SearchTask(ChainTask[SearchRunConfig]):
             **section_identity("sampling", config.sampling),
             "sampling.stop_at_answer": stops_at_answer(config),
             **section_identity("search", config.search),
-            **section_identity("data", config.data),
             **section_identity("grader", config.grader),
             "calibration": calibration_id(config),
-            "input": input_digest(config.data.path),
         }
         if search.scores:
             scorer = scorer_for(config.scorer)
@@ -65,10 +72,7 @@ class SearchTask(ChainTask[SearchRunConfig]):
                 **section_identity("scorer", config.scorer),
                 **scorer.identity(),
             }
-        return {**fields, STAGED_INPUT: content_id("problems", json.dumps(fields, sort_keys=True))}
-
-    def source(self) -> ChainSource:
-        return search_source(self.config)
+        return fields
 
     def model(self) -> OnDevices:
         return shared_devices(divided(self.config))
