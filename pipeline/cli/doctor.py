@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
-from pipeline.cli.label import check_contradictions, set_up_ray
+from pipeline.cli.label import check_contradictions
+from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.formatting import printable
 

@@ -3,52 +3,40 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines, run_with_ray
-from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.command import Command, write_lines
+from pipeline.cli.workers import Work, ending_lines
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_duration, format_percent
 from pipeline.core.records import ReadingKind
 
 if TYPE_CHECKING:
     from pipeline.core.progress import ChainRun
-    from pipeline.runtime.worker_handle import Watcher
-
-NOTHING_SAID = 1
-"""Exit code where no critique has a verdict."""
 
 
-def _judge(config: JudgeRunConfig) -> int:
-    return _estimate(config) if config.estimate else _to_folder(config)
-
-
-def _estimate(config: JudgeRunConfig) -> int:
+def _estimate(config: JudgeRunConfig) -> Iterator[str]:
     from pipeline.runtime.judging.estimate import estimate_critiques
 
-    with interruptible():
-        plan = estimate_critiques(config)
-    lines = [
+    plan = estimate_critiques(config)
+    yield (
         f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to judge by {plan.model}, "
-        f"{format_count(config.judge.votes, 'vote')} each",
+        f"{format_count(config.judge.votes, 'vote')} each"
+    )
+    yield (
         f"tokens    {plan.mean_written:,.0f} written and {plan.mean_read:,.0f} read for a chain on average, in a sample of "
-        f"{plan.sampled:,}",
+        f"{plan.sampled:,}"
+    )
+    yield (
         f"speed     {plan.chains_per_second:,.2f} chains/s of one worker of this machine; the model took "
-        f"{format_duration(plan.seconds_loading)} to load",
-        f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
-        *_silent(plan.kinds),
-    ]
-    write_lines(lines)
-    return 0
+        f"{format_duration(plan.seconds_loading)} to load"
+    )
+    yield f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it"
+    yield from _silent(plan.kinds)
 
 
-def _to_folder(config: JudgeRunConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.report.terminal import LiveView
+def _ended(config: JudgeRunConfig, found: "ChainRun") -> bool:
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_critiques import critique_counts, judge_at
 
-    with LiveView(Console(highlight=False)) as view:
-        found = judge_with_ray(config, view)
     counts = critique_counts(judge_at(storage_at(found.run_dir)))
     says = counts.kinds[ReadingKind.ERROR] + counts.kinds[ReadingKind.NO_ERROR]
     lines = [
@@ -72,17 +60,7 @@ def _to_folder(config: JudgeRunConfig) -> int:
             f"'consensus.witnesses=[judge:{config.judge.name}]'"
         )
     write_lines(lines)
-    return 0 if says else NOTHING_SAID
-
-
-def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "ChainRun":
-    """Judge with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.judging.run.judge_run` raises.
-    """
-    from pipeline.runtime.judging.run import judge_run
-
-    return run_with_ray(judge_run, config, watch)
+    return says > 0
 
 
 def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:
@@ -103,6 +81,9 @@ def _implied(written: Mapping[str, str]) -> dict[str, str]:
     return {} if JUDGES.load(kind).writes else {"policy": "oracle"}
 
 
+JUDGING: Work[JudgeRunConfig, "ChainRun"] = Work(
+    run="pipeline.runtime.judging.run:judge_run", ended=_ended, estimate=_estimate
+)
 JUDGE = Command(
     name="judge",
     summary="have a second model criticise the chains of a run",
@@ -139,7 +120,8 @@ again, and `audit` proves them with the run.
     ),
     schema=JudgeRunConfig,
     flags=("estimate",),
-    run=_judge,
+    run=JUDGING,
+    work=JUDGING,
     implied=_implied,
     offers={"policy": ("hf", "openai")},
     refused={

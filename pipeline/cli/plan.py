@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.cli.command import Command
-from pipeline.cli.label import check_contradictions, set_up_ray
+from pipeline.cli.label import check_contradictions
+from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, PolicyError, UsageError
 from pipeline.core.forecast import MARK, encode_forecast

@@ -1,44 +1,40 @@
 """The command `score`: scores the steps of chains with a process reward model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.workers import NOTHING_FOUND, Work, ending_lines
 from pipeline.config.score import ScoreConfig
 from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
 
-NOTHING_SCORED = 1
-"""Exit code where no step of any chain has a score."""
+if TYPE_CHECKING:
+    from pipeline.core.progress import ChainRun
 
 
 def _score(config: ScoreConfig) -> int:
     from pipeline.runtime.scoring.files import is_file
 
-    if config.estimate:
-        return _estimate(config)
-    return _to_file(config) if is_file(config.out) else _to_folder(config)
+    return _to_file(config) if is_file(config.out) and not config.estimate else SCORING(config)
 
 
-def _estimate(config: ScoreConfig) -> int:
+def _estimate(config: ScoreConfig) -> Iterator[str]:
     from pipeline.runtime.scoring.estimate import estimate_scores
 
-    with interruptible():
-        plan = estimate_scores(config)
-    lines = [
-        f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to score by {plan.model}",
-        f"tokens    {plan.mean_tokens:,.0f} a chain on average, {plan.most_tokens:,} at most, in a sample of {plan.sampled:,}",
+    plan = estimate_scores(config)
+    yield f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to score by {plan.model}"
+    yield (
+        f"tokens    {plan.mean_tokens:,.0f} a chain on average, {plan.most_tokens:,} at most, in a sample of {plan.sampled:,}"
+    )
+    yield (
         f"speed     {plan.chains_per_second:,.1f} chains/s of one worker of this machine; the model took "
-        f"{format_duration(plan.seconds_loading)} to load",
-        f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
-    ]
-    lines += [
-        f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
-        for fault, chains in plan.unscored.items()
-    ]
+        f"{format_duration(plan.seconds_loading)} to load"
+    )
+    yield f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it"
+    for fault, chains in plan.unscored.items():
+        yield f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
     if plan.left_out.rows:
-        lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
-    write_lines(lines)
-    return 0
+        yield f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}"
 
 
 def _to_file(config: ScoreConfig) -> int:
@@ -50,24 +46,16 @@ def _to_file(config: ScoreConfig) -> int:
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
-    return 0 if scored.steps else NOTHING_SCORED
+    return 0 if scored.steps else NOTHING_FOUND
 
 
-def _to_folder(config: ScoreConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.report.terminal import LiveView
-    from pipeline.runtime.scoring.run import score_run
-
-    with LiveView(Console(highlight=False)) as view:
-        found = run_with_ray(score_run, config, view)
-    totals = found.totals
+def _ended(config: ScoreConfig, found: "ChainRun") -> bool:
+    totals, chains = found.totals, found.now.chains
     lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
-    chains = found.now.chains
     lines += ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
     write_lines(lines)
-    return 0 if totals.prefixes else NOTHING_SCORED
+    return totals.prefixes > 0
 
 
 def _calibrated(config: ScoreConfig) -> list[str]:
@@ -96,6 +84,9 @@ def _unscored(by_reason: Mapping[str, int]) -> list[str]:
     ]
 
 
+SCORING: Work[ScoreConfig, "ChainRun"] = Work(
+    run="pipeline.runtime.scoring.run:score_run", ended=_ended, estimate=_estimate
+)
 SCORE = Command(
     name="score",
     summary="score the steps of chains with a process reward model",
@@ -132,4 +123,5 @@ whole chains follow from them. The model's own step scores are then in the colum
     flags=("estimate",),
     short={"model": "scorer.model"},
     run=_score,
+    work=SCORING,
 )
