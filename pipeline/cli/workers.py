@@ -40,13 +40,13 @@ def _ray_workers(workload: Any, check: Callable[[], None]) -> "AbstractContextMa
 class Work(Generic[Config, Found]):
     """What a command has workers do. Its functions import their modules when they are called.
 
-    `run`: module and name of the function that does it. It gets the settings, a function that hires `workers`, a watcher and a
-    stop signal, and returns what the run holds and what this start did. `ended` prints that, and says whether anything was
-    found. `estimate`: lines on what it would cost. `warnings`: what is to be doubted. `told`: what a Python call gets. `shown`:
-    the price of a device per hour, if it is known, and the name of what the workers load.
+    `run`: the function that does it, or its module and name. It gets the settings, a function that hires `workers`, a watcher
+    and a stop signal, and returns what the run holds and what this start did. `ended` prints that, and says whether anything
+    was found. `estimate`: lines on what it would cost. `warnings`: what is to be doubted. `told`: what a Python call gets.
+    `shown`: the price of a device per hour, if it is known, and the name of what the workers load.
     """
 
-    run: str
+    run: "str | Callable[[Config, Hiring, Watcher, StopSignal], Found]"
     ended: Callable[[Config, Found], bool]
     estimate: Callable[[Config], Iterable[str]] | None = None
     warnings: Callable[[Config], Iterable[str]] = lambda _: ()
@@ -85,6 +85,8 @@ class Work(Generic[Config, Found]):
 
     def hired(self, config: Config, watch: "Watcher", hire: Hiring, stop: "StopSignal") -> Found:
         """Run with the workers that `hire` provides. Raises as `run` does."""
+        if not isinstance(self.run, str):
+            return self.run(config, hire, watch, stop)
         module, _, name = self.run.partition(":")
         found: Found = getattr(import_module(module), name)(config, hire, watch, stop)
         return found

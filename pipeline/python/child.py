@@ -30,11 +30,12 @@ def main(descriptor: int) -> None:
 
 
 def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
-    from pipeline.cli import COMMANDS
+    from pipeline.cli import command_named
 
-    command = COMMANDS[task.command]
-    assert command.work is not None
     try:
+        command = command_named(task.command)
+        assert command is not None
+        assert command.work is not None
         with task.offered():
             config = _settings(command, task)
             return Outcome(found=command.work.told(config, command.work.with_ray(config, connection.send)))

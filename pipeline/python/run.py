@@ -14,6 +14,7 @@ from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import CRITIQUES, FINDINGS, REJECTS, ROLLOUTS
 from pipeline.core.shown import Shown
+from pipeline.core.suggestions import choice_hint
 from pipeline.python.outline import run_lines, stored_summary
 from pipeline.python.overrides import (
     Setting,
@@ -307,6 +308,18 @@ class Run(Shown):
         asked = [Setting(key="checks", value=names, said=f"the verifiers {names}")] if names else []
         found = done_for_call(CHECK, self._asked(asked, objects, given), objects, progress=progress)
         return {name: check_summary(self._storage, name) for name in found}
+
+    def do(self, name: str, *, progress: bool = True, **settings: Any) -> Any:
+        """Do what the command `name` of a plug-in does with this run, in a process of its own, and return what that holds.
+        Settings as for the command."""
+        from pipeline.cli import all_commands, command_named
+
+        command = command_named(name)
+        if command is None or command.work is None:
+            known = [each.name for each in all_commands().values() if each.work]
+            raise UsageError(f"do: {name!r} is no command that has workers: {choice_hint(name, known)}")
+        objects = objects_of(settings)
+        return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
     @property
     def verifiers(self) -> list[str]:
