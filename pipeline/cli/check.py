@@ -113,15 +113,7 @@ process, is unknown; such steps are counted.
 
 A part that holds says nothing of its step. At the end, the steps with a verdict are compared with the labels of the run.
 """,
-    most_used=(
-        "run_dir",
-        "checks",
-        "verifier",
-        "data.path",
-        "verifier.deadline_seconds",
-        "processes",
-        "partial",
-    ),
+    most_used=("run_dir", "checks", "verifier", "data.path", "verifier.deadline_seconds", "processes", "partial"),
     schema=CheckRunConfig,
     run=_check,
     work=CHECKING,

@@ -31,13 +31,7 @@ from pipeline.cli.options import (
     with_options,
     written_keys,
 )
-from pipeline.cli.overrides import (
-    Sections,
-    check_overrides,
-    check_values,
-    open_keys,
-    text_keys,
-)
+from pipeline.cli.overrides import Sections, check_overrides, check_values, open_keys, text_keys
 from pipeline.cli.own_settings import (
     NOTHING,
     Given,

@@ -62,12 +62,7 @@ Its settings are those of `label`. It loads no model and changes nothing. Withou
 alone. A check fails where no place is left that can do the work; where some can, it is a warning. Exit code 1: a check has
 failed.
 """,
-    most_used=(
-        "policy.model",
-        "policy",
-        "cluster.address",
-        "run_dir",
-    ),
+    most_used=("policy.model", "policy", "cluster.address", "run_dir"),
     schema=LabelConfig,
     check=check_contradictions,
     run=_doctor,

@@ -118,13 +118,7 @@ unbiased_value.
 
 --estimate says what the rollouts wrote, and in how many problems something would be measured; it loads no model.
 """,
-    most_used=(
-        "run_dir",
-        "grow.budget",
-        "grow.budget_unit",
-        "grow",
-        "grow.rollouts",
-    ),
+    most_used=("run_dir", "grow.budget", "grow.budget_unit", "grow", "grow.rollouts"),
     schema=GrowConfig,
     flags=("estimate",),
     continues=True,

@@ -110,16 +110,7 @@ LABEL = Command(
         "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
         "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
     ),
-    most_used=(
-        "data.path",
-        "data",
-        "policy.model",
-        "policy",
-        "run_dir",
-        "sampling.rollouts",
-        "estimator",
-        "grader",
-    ),
+    most_used=("data.path", "data", "policy.model", "policy", "run_dir", "sampling.rollouts", "estimator", "grader"),
     schema=LabelConfig,
     sweeps=True,
     check=check_contradictions,

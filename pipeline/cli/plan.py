@@ -67,15 +67,7 @@ PLAN = Command(
 It writes nothing but plan.json (plan.out). With plan.pilot=false, or where the policy cannot be loaded here, the cost rests
 on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
 """,
-    most_used=(
-        "data.path",
-        "data",
-        "policy.model",
-        "policy",
-        "plan.gpus",
-        "plan.gpu_hour_price",
-        "plan.out",
-    ),
+    most_used=("data.path", "data", "policy.model", "policy", "plan.gpus", "plan.gpu_hour_price", "plan.out"),
     schema=LabelConfig,
     check=check_contradictions,
     run=_plan,

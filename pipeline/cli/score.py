@@ -110,15 +110,7 @@ process, as a whole. A folder is written by Ray workers, on all GPUs; the same c
 calibration=FILE, as `calibrate` writes it, makes step scores probabilities that the policy ends the chain right. Scores of
 whole chains follow from them. The model's own step scores are then in the column `raw_step_scores`.
 """,
-    most_used=(
-        "scorer.model",
-        "scorer",
-        "out",
-        "run_dir",
-        "data.path",
-        "data",
-        "aggregation",
-    ),
+    most_used=("scorer.model", "scorer", "out", "run_dir", "data.path", "data", "aggregation"),
     schema=ScoreConfig,
     flags=("estimate",),
     short={"model": "scorer.model"},

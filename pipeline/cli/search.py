@@ -152,16 +152,7 @@ candidates, and the log: samples and stepscores. `report` shows each problem's t
 
 --estimate searches a sample of the problems, says how long all would take, and writes nothing.
 """,
-    most_used=(
-        "search",
-        "search.n",
-        "data.path",
-        "policy.model",
-        "scorer",
-        "scorer.model",
-        "run_dir",
-        "search.accept",
-    ),
+    most_used=("search", "search.n", "data.path", "policy.model", "scorer", "scorer.model", "run_dir", "search.accept"),
     schema=SearchRunConfig,
     flags=("estimate",),
     run=SEARCHING,

@@ -226,10 +226,7 @@ class Run(Shown):
         from pipeline.cli.score import SCORE
         from pipeline.runtime.scoring.files import score_to_file
 
-        with (
-            self._composed(SCORE, settings, Setting.of("out", "out", out)) as config,
-            ThreadPoolExecutor(1) as thread,
-        ):
+        with self._composed(SCORE, settings, Setting.of("out", "out", out)) as config, ThreadPoolExecutor(1) as thread:
             # A notebook has an event loop in this thread already.
             return thread.submit(score_to_file, config).result()
 
