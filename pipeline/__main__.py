@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import __version__
-from pipeline.cli import COMMANDS
+from pipeline.cli import COMMANDS, all_commands, command_named
 from pipeline.cli.command import (
     FOLDER,
     MULTIRUN,
@@ -81,16 +81,16 @@ def _dispatch(arguments: list[str]) -> int:
 
         write_out((completion_script if name == COMPLETION else completion_lines)(rest))
         return 0
-    if name not in COMMANDS:
+    command = command_named(name)
+    if command is None:
         from pipeline.cli.complete import COMPLETION
 
-        known = [*COMMANDS, COMPLETION]
+        known = [*all_commands(), COMPLETION]
         raise UsageError(f"there is no command {name!r}: {choice_hint(name, known)} (-h explains them)")
     # Hydra is imported here because it loads slowly and the list of commands does not need it.
     from pipeline.cli.compose import compose
     from pipeline.cli.own_settings import Given
 
-    command = COMMANDS[name]
     invocation = _parse(command, rest)
     if invocation.show_all or invocation.show_help:
         from pipeline.cli.help import command_help, full_help
@@ -114,8 +114,7 @@ def _dispatch(arguments: list[str]) -> int:
     if invocation.show_config:
         write_out(found.yaml)
         return 0
-    settings = found.settings()
-    return command.run(settings)
+    return command.run(found.settings())
 
 
 @contextmanager

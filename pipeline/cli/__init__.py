@@ -3,6 +3,8 @@
 A command imports its modules when it runs: Ray and the readers load slowly, and a wrong setting should be reported at once.
 """
 
+from contextlib import suppress
+
 from pipeline.cli.agree import AGREE
 from pipeline.cli.calibrate import CALIBRATE
 from pipeline.cli.chains import CHAINS
@@ -22,6 +24,7 @@ from pipeline.cli.select import SELECT
 from pipeline.cli.status import STATUS
 from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
 from pipeline.cli.train import TRAIN
+from pipeline.core.errors import StepvalueError
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -48,3 +51,23 @@ COMMANDS: dict[str, Command] = {
         GRADE,
     )
 }
+
+
+def command_named(name: str) -> Command | None:
+    """The command of this name, that of an installed plug-in too. Raises UsageError for a plug-in that cannot be used."""
+    if name in COMMANDS:
+        return COMMANDS[name]
+    from pipeline.cli.tasks import TASKS, task_command
+
+    return task_command(name) if name in TASKS.names() else None
+
+
+def all_commands() -> dict[str, Command]:
+    """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
+    from pipeline.cli.tasks import TASKS
+
+    found = dict(COMMANDS)
+    for name in TASKS.names():
+        with suppress(StepvalueError):
+            found[name] = command_named(name) or found[name]
+    return found

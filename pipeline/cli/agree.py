@@ -59,16 +59,7 @@ scores=FILE judges step scores instead, from 0 to 1, as `score` writes them: sco
 fixed, or the best one on a subset that you name (threshold=dev dev=gsm8k). The best one of each subset is shown as an upper
 bound. page=FILE.html is a page of all figures, and is written beside out=FILE too.
 """,
-    most_used=(
-        "run_dir",
-        "scores",
-        "data",
-        "data.path",
-        "threshold",
-        "dev",
-        "out",
-        "page",
-    ),
+    most_used=("run_dir", "scores", "data", "data.path", "threshold", "dev", "out", "page"),
     schema=AgreeConfig,
     run=_agree,
     flags=("partial",),

@@ -42,11 +42,7 @@ CHAINS = Command(
 value from one step to the next, from the value before step 1 on), lowest (the lowest value of a step) and n_steps. Of labels
 by consensus also disagree (a witness names another first error than Monte Carlo) and left_out (why the chain has no labels).
 """,
-    most_used=(
-        "run_dir",
-        "where",
-        "limit",
-    ),
+    most_used=("run_dir", "where", "limit"),
     schema=ChainsConfig,
     run=_chains,
 )

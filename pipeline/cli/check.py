@@ -1,56 +1,33 @@
 """The command `check`: has programs prove or refute the steps of chains."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.label import set_up_ray
 from pipeline.cli.options import named_implementation
+from pipeline.cli.workers import NOTHING_FOUND, Work, ending_lines
 from pipeline.config.check import CheckRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
+from pipeline.core.output import say
 
 if TYPE_CHECKING:
     from pipeline.core.progress import Summary
-    from pipeline.runtime.worker_handle import Watcher, WorkerPool
-    from pipeline.runtime.workload import Workload
-
-NOT_ALL_CHECKED = 1
-"""Exit code where no verifier could look at any step, or one of them lacks something on this machine."""
 
 
 def _check(config: CheckRunConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.checks import check_lines, check_summary
-    from pipeline.analysis.report.terminal import LiveView
-    from pipeline.core.output import say
-    from pipeline.storage.location import storage_at
-
     config, missing = _possible(config)
-    with LiveView(Console(highlight=False)) as view:
-        found = check_with_ray(config, view)
-    seen = 0
-    with interruptible():
-        for name, each in found.items():
-            summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
-            seen += summary.counts.seen
-            write_lines(check_lines(summary))
-            write_lines(_ending(each))
+    code = CHECKING(config)
     for name, why in missing.items():
         say(f"{name} has checked nothing: it {why}")
-    return 0 if seen and not missing else NOT_ALL_CHECKED
+    return NOTHING_FOUND if missing else code
 
 
 def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]]:
     """The settings without the verifiers that lack something on this machine, and what those lack. Says that, and what to know
     of the inputs of the others. Raises UsageError where none is left, and UsageError and InputError where inputs cannot be
     used."""
-    from pipeline.core.output import say
     from pipeline.runtime.checking.task import checked_verifiers, missing_parts
     from pipeline.verifiers.registry import warnings_of
 
@@ -67,35 +44,26 @@ def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]
     return replace(config, checks=[each.kind for each in left]) if missing else config, missing
 
 
+def _ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> bool:
+    from pipeline.analysis.checks import check_lines, check_summary
+    from pipeline.storage.location import storage_at
+
+    seen = 0
+    with interruptible():
+        for name, each in found.items():
+            summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
+            seen += summary.counts.seen
+            write_lines(check_lines(summary))
+            write_lines(_ending(each))
+    return seen > 0
+
+
 def _ending(found: "Summary") -> Iterator[str]:
     """The last lines about one verifier."""
     now = found.now
     return ending_lines(
         found, format_count(now.chains, "chain"), lambda seconds: f"{now.prefixes / seconds:,.0f} steps/s"
     )
-
-
-def check_with_ray(config: CheckRunConfig, watch: "Watcher") -> "Mapping[str, Summary]":
-    """Check with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes. All
-    verifiers share one Ray.
-
-    Raises what `pipeline.runtime.checking.task.check_run` raises.
-    """
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.actors import worker_pool
-    from pipeline.runtime.checking.task import check_run
-    from pipeline.runtime.connection import cluster
-    from pipeline.runtime.stop import stoppable
-
-    with stoppable() as stop, ExitStack() as stack:
-        join = cache(lambda: stack.enter_context(cluster(config.cluster, stop.check)))
-
-        @contextmanager
-        def hiring(workload: "Workload") -> Iterator["WorkerPool"]:
-            join()
-            yield worker_pool(workload, stop.check)
-
-        return check_run(config, hiring, watch, stop)
 
 
 def _implied(written: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +86,9 @@ def _implied(written: Mapping[str, str]) -> dict[str, str]:
     return {"verifier": names[0]} if named is None and names[0] in VERIFIERS.names() else {}
 
 
+CHECKING: Work[CheckRunConfig, "Mapping[str, Summary]"] = Work(
+    run="pipeline.runtime.checking.task:check_run", ended=_ended
+)
 CHECK = Command(
     name="check",
     summary="have programs prove or refute the steps of chains",
@@ -142,16 +113,9 @@ process, is unknown; such steps are counted.
 
 A part that holds says nothing of its step. At the end, the steps with a verdict are compared with the labels of the run.
 """,
-    most_used=(
-        "run_dir",
-        "checks",
-        "verifier",
-        "data.path",
-        "verifier.deadline_seconds",
-        "processes",
-        "partial",
-    ),
+    most_used=("run_dir", "checks", "verifier", "data.path", "verifier.deadline_seconds", "processes", "partial"),
     schema=CheckRunConfig,
     run=_check,
+    work=CHECKING,
     implied=_implied,
 )

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.core.errors import Interrupted
 from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
+
+if TYPE_CHECKING:
+    from pipeline.cli.workers import Work
 
 IMPORT_PAUSE_SECONDS = 0.01
 _IMPORTING = "<frozen importlib"
@@ -48,6 +51,8 @@ class Command:
     """The settings and groups that `-h` explains: `help.MOST_SETTINGS` at most."""
     schema: type
     run: Callable[[Any], int]
+    work: "Work[Any, Any] | None" = None
+    """What its workers do, if it has any. A Python call has it done in another process."""
     notes: str = ""
     """What else a user should know, for `--help-all`."""
     flags: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli import COMMANDS
+from pipeline.cli import all_commands, command_named
 from pipeline.cli.command import FOLDER, NAME, OPTION_MEANINGS, SHORT, VALUED_OPTIONS, Command
 from pipeline.cli.options import EXPERIMENT, named_implementation, offered_groups, option_names, written_keys
 from pipeline.cli.reference import Setting, settings
@@ -95,14 +95,20 @@ def _candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _all(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
     if not before:
-        yield from ((name, command.summary) for name, command in COMMANDS.items())
+        yield from ((name, command.summary) for name, command in all_commands().items())
         yield COMPLETION, SUMMARY
         if word.startswith("-"):
             yield from {"-h": "the commands", "--version": "the version"}.items()
     elif before[0] == COMPLETION:
         yield from ((shell, "") for shell in SHELLS if len(before) == 1)
-    elif before[0] in COMMANDS:
-        yield from _of_command(COMMANDS[before[0]], before[1:], word)
+    elif (command := _known(before[0])) is not None:
+        yield from _of_command(command, before[1:], word)
+
+
+def _known(name: str) -> Command | None:
+    with suppress(StepvalueError):
+        return command_named(name)
+    return None
 
 
 def _of_command(command: Command, before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:

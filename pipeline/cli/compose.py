@@ -22,6 +22,7 @@ from pipeline.cli.continued import continued_settings
 from pipeline.cli.options import (
     YAML,
     choosing_settings,
+    command_content,
     conf_content,
     conf_folder,
     groups,
@@ -30,13 +31,7 @@ from pipeline.cli.options import (
     with_options,
     written_keys,
 )
-from pipeline.cli.overrides import (
-    Sections,
-    check_overrides,
-    check_values,
-    open_keys,
-    text_keys,
-)
+from pipeline.cli.overrides import Sections, check_overrides, check_values, open_keys, text_keys
 from pipeline.cli.own_settings import (
     NOTHING,
     Given,
@@ -298,15 +293,13 @@ def _hydra(command: Command, folder: Path | None) -> Iterator[str]:
     from hydra.core.config_store import ConfigStore
 
     conf = conf_folder()
-    if folder is None:
-        with initialize_config_dir(str(conf), version_base="1.3"):
-            yield command.name
-        return
-    # In the user's folder a file may have the name of the command.
-    primary = f"{_STORED}_{command.name}"
-    searched = {"hydra": {"searchpath": [f"file://{conf}"]}}
-    ConfigStore.instance().store(name=primary, node={**conf_content(conf / f"{command.name}{YAML}"), **searched})
-    with initialize_config_dir(str(folder.resolve()), version_base="1.3"):
+    primary = command.name
+    if folder is not None or not (conf / f"{primary}{YAML}").is_file():
+        # In the user's folder a file may have the name of the command, and a plug-in's command has no file.
+        primary = f"{_STORED}_{command.name}"
+        searched = {"hydra": {"searchpath": [f"file://{conf}"]}}
+        ConfigStore.instance().store(name=primary, node={**command_content(command), **searched})
+    with initialize_config_dir(str((folder or conf).resolve()), version_base="1.3"):
         yield primary
 
 

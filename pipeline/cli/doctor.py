@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_out
-from pipeline.cli.label import check_contradictions, set_up_ray
+from pipeline.cli.label import check_contradictions
+from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.formatting import printable
 
@@ -61,12 +62,7 @@ Its settings are those of `label`. It loads no model and changes nothing. Withou
 alone. A check fails where no place is left that can do the work; where some can, it is a warning. Exit code 1: a check has
 failed.
 """,
-    most_used=(
-        "policy.model",
-        "policy",
-        "cluster.address",
-        "run_dir",
-    ),
+    most_used=("policy.model", "policy", "cluster.address", "run_dir"),
     schema=LabelConfig,
     check=check_contradictions,
     run=_doctor,

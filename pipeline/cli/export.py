@@ -34,15 +34,7 @@ Where labels would be misplaced or lost, nothing is written, and a list names th
 With a tokenizer, lengths and placeholders are checked too. The printed target says whether values or labels were
 written, and a warning where they teach little.
 """,
-    most_used=(
-        "run_dir",
-        "format",
-        "out",
-        "target",
-        "validation",
-        "tokenizer",
-        "decontaminate.paths",
-    ),
+    most_used=("run_dir", "format", "out", "target", "validation", "tokenizer", "decontaminate.paths"),
     schema=ExportConfig,
     run=_export,
     flags=("partial", "overwrite"),

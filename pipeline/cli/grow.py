@@ -1,70 +1,47 @@
 """The command `grow`: measures prefixes that the rollouts of a run wrote, and adds them to its labels."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_lines
-from pipeline.cli.label import check_contradictions, policy_name, ray_label_workers, set_up_ray
+from pipeline.cli.label import LABELLING, check_contradictions, with_report
+from pipeline.cli.workers import Work
 from pipeline.config.grow import GrowConfig
 from pipeline.core.formatting import format_count
 
 if TYPE_CHECKING:
     from pipeline.runtime.grow import Grown, PlannedGrowth
-    from pipeline.runtime.worker_handle import Watcher
+    from pipeline.storage.stored_growths import GrownCounts
 
 
 UNSPENT = 0.05
 """Share of the budget that may be left over without a word: costs are estimates."""
 
 
-def _grow(config: GrowConfig) -> int:
-    return _estimate(config) if config.estimate else _to_run(config)
-
-
-def _estimate(config: GrowConfig) -> int:
+def _estimate(config: GrowConfig) -> list[str]:
     from pipeline.runtime.grow import planned_growth
 
-    with interruptible():
-        planned = planned_growth(config)
-    write_lines(_planned_lines(planned, config))
-    return 0
+    return _planned_lines(planned_growth(config), config)
 
 
-def _to_run(config: GrowConfig) -> int:
+def _ended(config: GrowConfig, grown: "Grown") -> bool:
     from rich.console import Console
 
-    from pipeline.analysis.report.run_report import end_with_report
-    from pipeline.analysis.report.terminal import LiveView, print_summary
-    from pipeline.storage.location import storage_at
+    from pipeline.analysis.report.terminal import print_summary
 
-    set_up_ray(config.cluster.address)
-    console = Console(highlight=False)
-    with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
-        grown = grow_run(config, view)
-    summary = grown.summary
     if grown.planned is not None:
         write_lines(_planned_lines(grown.planned, config))
     write_lines(_promoted_lines(grown, config))
-    print_summary(console, summary)
+    console = Console(highlight=False)
+    print_summary(console, grown.summary)
     with interruptible():
-        end_with_report(
-            console, storage_at(summary.run_dir), page=config.run.report, changed=summary.units_done_now > 0
-        )
-    return 0
+        with_report(config, grown.summary, console)
+    return True
 
 
-def grow_run(config: GrowConfig, watch: "Watcher") -> "Grown":
-    """Grow with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.grow.grow` raises.
-    """
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.grow import grow
-    from pipeline.runtime.stop import stoppable
-
-    with stoppable() as stop:
-        return grow(config, partial(ray_label_workers, check=stop.check), watch, stop)
+def _told(config: GrowConfig, grown: "Grown") -> "GrownCounts":
+    with_report(config, grown.summary)
+    return grown.counts
 
 
 def _planned_lines(planned: "PlannedGrowth", config: GrowConfig) -> list[str]:
@@ -111,6 +88,14 @@ def _promoted_lines(grown: "Grown", config: GrowConfig) -> Iterator[str]:
     )
 
 
+GROWING: Work[GrowConfig, "Grown"] = Work(
+    run="pipeline.runtime.grow:grow",
+    ended=_ended,
+    estimate=_estimate,
+    told=_told,
+    shown=LABELLING.shown,
+    workers=LABELLING.workers,
+)
 GROW = Command(
     name="grow",
     summary="measure prefixes that the rollouts of a run wrote, and label them",
@@ -133,16 +118,11 @@ unbiased_value.
 
 --estimate says what the rollouts wrote, and in how many problems something would be measured; it loads no model.
 """,
-    most_used=(
-        "run_dir",
-        "grow.budget",
-        "grow.budget_unit",
-        "grow",
-        "grow.rollouts",
-    ),
+    most_used=("run_dir", "grow.budget", "grow.budget_unit", "grow", "grow.rollouts"),
     schema=GrowConfig,
     flags=("estimate",),
     continues=True,
     check=check_contradictions,
-    run=_grow,
+    run=GROWING,
+    work=GROWING,
 )

@@ -6,7 +6,7 @@
 import textwrap
 from collections.abc import Iterator
 
-from pipeline.cli import COMMANDS
+from pipeline.cli import all_commands
 from pipeline.cli.command import OPTION_MEANINGS, VALUED_OPTIONS, Command
 from pipeline.cli.complete import COMPLETION, SUMMARY
 from pipeline.cli.options import offered_groups, usual_options
@@ -28,7 +28,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 75 interrupted (start it again).
 
 def program_help() -> str:
     """The commands, each with its summary."""
-    rows = {name: command.summary for name, command in COMMANDS.items()} | {COMPLETION: SUMMARY}
+    rows = {name: command.summary for name, command in all_commands().items()} | {COMPLETION: SUMMARY}
     return _PROGRAM_TEXT.format(commands="".join(f"  {name:<10}  {summary}\n" for name, summary in rows.items()))
 
 

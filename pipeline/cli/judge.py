@@ -4,57 +4,34 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines, run_with_ray
-from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.command import Command, write_lines
+from pipeline.cli.workers import Work, cost_lines, ending_lines, head_line
 from pipeline.config.judge import JudgeRunConfig
-from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_duration, format_percent
+from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_percent
 from pipeline.core.records import ReadingKind
 
 if TYPE_CHECKING:
     from pipeline.core.progress import Summary
-    from pipeline.runtime.worker_handle import Watcher
-
-NOTHING_SAID = 1
-"""Exit code where no critique has a verdict."""
+    from pipeline.runtime.chain_run.estimate import Estimate
 
 
-def _judge(config: JudgeRunConfig) -> int:
-    return _estimate(config) if config.estimate else _to_folder(config)
-
-
-def _estimate(config: JudgeRunConfig) -> int:
+def _estimated(config: JudgeRunConfig, plan: "Estimate") -> Iterator[str]:
     from pipeline.runtime.chain_run.chains import values
-    from pipeline.runtime.chain_run.estimate import estimate
-    from pipeline.runtime.judging.task import JudgeTask
 
-    with interruptible():
-        plan = estimate(JudgeTask(config))
     critiques = plan.tables["critiques"]
     written, read = (sum(values(critiques, name)) / plan.sampled for name in ("n_tokens", "n_prompt_tokens"))
-    kinds = Counter(map(ReadingKind, values(critiques, "reading")))
-    lines = [
-        f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to judge by {plan.model}, "
-        f"{format_count(config.judge.votes, 'vote')} each",
-        f"tokens    {written:,.0f} written and {read:,.0f} read for a chain on average, in a sample of "
-        f"{plan.sampled:,}",
-        f"speed     {plan.sampled / plan.seconds_of_sample:,.2f} chains/s of one worker of this machine; the model took "
-        f"{format_duration(plan.seconds_loading)} to load",
-        f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
-        *_silent(kinds),
-    ]
-    write_lines(lines)
-    return 0
+    yield f"{head_line(plan, 'judge')}, {format_count(config.judge.votes, 'vote')} each"
+    yield (
+        f"tokens    {written:,.0f} written and {read:,.0f} read for a chain on average, in a sample of {plan.sampled:,}"
+    )
+    yield from cost_lines(plan)
+    yield from _silent(Counter(map(ReadingKind, values(critiques, "reading"))))
 
 
-def _to_folder(config: JudgeRunConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.report.terminal import LiveView
+def _ended(config: JudgeRunConfig, found: "Summary") -> bool:
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_critiques import critique_counts, judge_at
 
-    with LiveView(Console(highlight=False)) as view:
-        found = judge_with_ray(config, view)
     counts = critique_counts(judge_at(storage_at(found.run_dir)))
     says = counts.kinds[ReadingKind.ERROR] + counts.kinds[ReadingKind.NO_ERROR]
     lines = [
@@ -78,17 +55,7 @@ def _to_folder(config: JudgeRunConfig) -> int:
             f"'consensus.witnesses=[judge:{config.judge.name}]'"
         )
     write_lines(lines)
-    return 0 if says else NOTHING_SAID
-
-
-def judge_with_ray(config: JudgeRunConfig, watch: "Watcher") -> "Summary":
-    """Judge with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.chain_run.run.run_task` raises.
-    """
-    from pipeline.runtime.judging.task import JudgeTask
-
-    return run_with_ray(JudgeTask, config, watch)
+    return says > 0
 
 
 def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:
@@ -109,6 +76,9 @@ def _implied(written: Mapping[str, str]) -> dict[str, str]:
     return {} if JUDGES.load(kind).writes else {"policy": "oracle"}
 
 
+JUDGING: Work[JudgeRunConfig, "Summary"] = Work(
+    run="pipeline.runtime.judging.task:JudgeTask", ended=_ended, estimated=_estimated
+)
 JUDGE = Command(
     name="judge",
     summary="have a second model criticise the chains of a run",
@@ -145,7 +115,8 @@ again, and `audit` proves them with the run.
     ),
     schema=JudgeRunConfig,
     flags=("estimate",),
-    run=_judge,
+    run=JUDGING,
+    work=JUDGING,
     implied=_implied,
     offers={"policy": ("hf", "openai")},
     refused={

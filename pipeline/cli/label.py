@@ -1,21 +1,20 @@
 """The command `label`: checks the settings, starts or joins Ray, labels the steps, and prints the result."""
 
-import os
-import secrets
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible
+from pipeline.cli.workers import Work
 from pipeline.config.label import LabelConfig
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pipeline.core.progress import Summary
-    from pipeline.runtime.worker_handle import Watcher, WorkerPool
+    from pipeline.runtime.worker_handle import WorkerPool
 
 
 def policy_name(config: LabelConfig) -> str:
@@ -37,43 +36,14 @@ def check_contradictions(config: LabelConfig) -> None:
         check_settings(config.cluster, policy_for(config.policy))
 
 
-def label_run(config: LabelConfig, watch: "Watcher") -> "Summary":
-    """Label with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.driver.label` raises.
-    """
-    set_up_ray(config.cluster.address)
-    from pipeline.runtime.driver import label
-    from pipeline.runtime.stop import stoppable
-
-    with stoppable() as stop:
-        return label(config, partial(ray_label_workers, check=stop.check), watch, stop)
-
-
-def _label(config: LabelConfig) -> int:
-    set_up_ray(config.cluster.address)
-    print_labelling(config, label_run)
-    return 0
-
-
-def print_labelling(config: LabelConfig, label: "Callable[[LabelConfig, Watcher], Summary]") -> None:
-    """Let `label` label, show its progress, and print what came out. Raises as it does."""
+def _ended(config: LabelConfig, summary: "Summary") -> bool:
     from rich.console import Console
 
     from pipeline.analysis.report.run_data import first_chains, rejected_rows
-    from pipeline.analysis.report.run_report import end_with_report
-    from pipeline.analysis.report.terminal import (
-        SHOWN_REJECTS,
-        LiveView,
-        print_chains,
-        print_rejects,
-        print_summary,
-    )
+    from pipeline.analysis.report.terminal import SHOWN_REJECTS, print_chains, print_rejects, print_summary
     from pipeline.storage.location import storage_at
 
     console = Console(highlight=False)
-    with LiveView(console, config.plan.gpu_hour_price, policy_name(config)) as view:
-        summary = label(config, view)
     storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
         print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
@@ -84,7 +54,23 @@ def print_labelling(config: LabelConfig, label: "Callable[[LabelConfig, Watcher]
         console.print()
     print_summary(console, summary)
     with interruptible():
-        end_with_report(console, storage, page=config.run.report, changed=summary.units_done_now > 0)
+        with_report(config, summary, console)
+    return True
+
+
+def with_report(config: LabelConfig, summary: "Summary", console: "Console | None" = None) -> "Summary":
+    """The same summary, after the page is written, where the settings want one. Its lines are printed to the console, if one is
+    given."""
+    from rich.console import Console
+
+    from pipeline.analysis.report.run_report import end_with_report
+    from pipeline.storage.location import storage_at
+
+    changed = summary.units_done_now > 0
+    end_with_report(
+        console or Console(quiet=True), storage_at(summary.run_dir), page=config.run.report, changed=changed
+    )
+    return summary
 
 
 @contextmanager
@@ -104,23 +90,13 @@ def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterato
         yield pool
 
 
-def set_up_ray(address: str | None) -> None:
-    """Set the environment variables that Ray reads when it is imported."""
-    if "ray" in sys.modules:
-        return
-    if address is not None:
-        # Ray 2.60 makes clusters that require a token, but its clients do not send the token that they have.
-        names = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
-        if names & os.environ.keys() or (Path.home() / ".ray" / "auth_token").exists():
-            os.environ.setdefault("RAY_AUTH_MODE", "token")
-        return
-    # Ray has no setting on Linux to listen on 127.0.0.1 only, but it does so if it assumes that no cluster is possible.
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    # Without a token here, Ray would make one and leave it in the user's home folder.
-    if "RAY_AUTH_MODE" not in os.environ:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-
-
+LABELLING: "Work[LabelConfig, Summary]" = Work(
+    run="pipeline.runtime.driver:label",
+    ended=_ended,
+    told=with_report,
+    shown=lambda config: (config.plan.gpu_hour_price, policy_name(config)),
+    workers=ray_label_workers,
+)
 LABEL = Command(
     name="label",
     summary="label the steps of reasoning chains; start it again to continue",
@@ -135,18 +111,10 @@ LABEL = Command(
         "label data=gsm8k data.path=hf://openai/gsm8k/main:train policy.model=Qwen/Qwen3-8B \\\n"
         "      cluster.address=auto cluster.workers=8 run_dir=/shared/run",
     ),
-    most_used=(
-        "data.path",
-        "data",
-        "policy.model",
-        "policy",
-        "run_dir",
-        "sampling.rollouts",
-        "estimator",
-        "grader",
-    ),
+    most_used=("data.path", "data", "policy.model", "policy", "run_dir", "sampling.rollouts", "estimator", "grader"),
     schema=LabelConfig,
     sweeps=True,
     check=check_contradictions,
-    run=_label,
+    run=LABELLING,
+    work=LABELLING,
 )

@@ -13,18 +13,18 @@ import re
 import shlex
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.command import Command, write_lines, write_out
 from pipeline.cli.compose import ComposedSettings, compose
-from pipeline.cli.label import print_labelling, ray_label_workers, set_up_ray
+from pipeline.cli.label import LABELLING
 from pipeline.cli.own_settings import Given
-from pipeline.config.label import LabelConfig
+from pipeline.cli.workers import ray_hiring
 from pipeline.config.words import quote, setting_word
 from pipeline.core.errors import ClusterError, Interrupted, StepvalueError, UsageError
 from pipeline.core.ids import content_id
@@ -35,7 +35,6 @@ from pipeline.storage.run_record import NAME
 
 if TYPE_CHECKING:
     from pipeline.runtime.driver import Hiring
-    from pipeline.runtime.worker_handle import WorkerPool
 
 MOST_RUNS = 256
 MOST_NAME = 120
@@ -65,10 +64,8 @@ def sweep(
         write_out("---\n".join(f"# {name}\n{found.yaml}" for name, found in composed.items()))
         return 0
     folder, first = _folder({config.run_dir for config in configs.values()}), next(iter(configs.values()))
-    set_up_ray(first.cluster.address)
     from pipeline.data.rows import input_digest
-    from pipeline.runtime.connection import cluster
-    from pipeline.runtime.driver import check_place, label, place_of
+    from pipeline.runtime.driver import check_place, place_of
     from pipeline.runtime.stop import stoppable
 
     digest = cache(input_digest)
@@ -78,17 +75,13 @@ def sweep(
             check_place(place_of(configs[name], digest))
     done, failed = [], []
     with stoppable() as stop, hold_lock(storage_at(folder), lock=first.run.lock), ExitStack() as joined:
-        join = cache(lambda: joined.enter_context(cluster(first.cluster, stop.check)))
-
-        def on_ray(config: LabelConfig) -> "AbstractContextManager[WorkerPool]":
-            join()
-            return ray_label_workers(config, stop.check)
-
+        ray = partial(ray_hiring, first.cluster, LABELLING.workers, stop.check)
+        hire = hiring or joined.enter_context(ray())
         for number, config in enumerate(configs.values(), start=1):
             say(f"run {number} of {len(configs)}: {config.run_dir}")
             try:
                 stop.check()
-                print_labelling(config, lambda config, view: label(config, hiring or on_ray, view, stop))
+                LABELLING.do(config, partial(LABELLING.hired, hire=hire, stop=stop))
                 done.append(config.run_dir)
             except Interrupted:
                 raise
@@ -100,7 +93,7 @@ def sweep(
                 elif isinstance(error, ClusterError):
                     # The next run may find another cluster, or start Ray again.
                     joined.close()
-                    join.cache_clear()
+                    hire = hiring or joined.enter_context(ray())
                 failed.append(f"{config.run_dir}: {why}")
                 say(f"run {number} failed: {why}")
     write_lines(_ending(done, failed))

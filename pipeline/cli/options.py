@@ -54,8 +54,25 @@ def conf_folder() -> Path:
 
 def usual_options(command: Command) -> dict[str, str]:
     """The option of each group that a command takes where none is named."""
-    defaults = conf_content(conf_folder() / f"{command.name}.yaml")["defaults"]
-    return {group: str(option) for each in defaults if isinstance(each, dict) for group, option in each.items()}
+    return _options_in(command_content(command))
+
+
+def command_content(command: Command) -> dict[str, Any]:
+    """The content of `conf/COMMAND.yaml`. A plug-in's command has no such file: its groups have the options of `label`, and
+    others those of the first command that has the group."""
+    files = {file.stem: file for file in sorted(conf_folder().glob(f"*{YAML}"))}
+    if command.name in files:
+        return conf_content(files[command.name])
+    usual: dict[str, str] = {}
+    for file in (files["label"], *files.values()):
+        usual = {group: option for group, option in _options_in(conf_content(file)).items() if option != "None"} | usual
+    chosen = [{group: usual[group]} for group in groups(command)]
+    return {"defaults": [f"{command.name}_schema", *chosen, "_self_"]}
+
+
+def _options_in(content: Mapping[str, Any]) -> dict[str, str]:
+    listed = [each for each in content["defaults"] if isinstance(each, dict)]
+    return {group: str(option) for each in listed for group, option in each.items()}
 
 
 def implementation_of(section: str, option: str) -> str:

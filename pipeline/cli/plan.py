@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.cli.command import Command
-from pipeline.cli.label import check_contradictions, set_up_ray
+from pipeline.cli.label import check_contradictions
+from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, PolicyError, UsageError
 from pipeline.core.forecast import MARK, encode_forecast
@@ -71,15 +72,7 @@ PLAN = Command(
 It writes nothing but plan.json (plan.out). With plan.pilot=false, or where the policy cannot be loaded here, the cost rests
 on plan.completion_tokens, plan.success_rate and plan.tokens_per_second.
 """,
-    most_used=(
-        "data.path",
-        "data",
-        "policy.model",
-        "policy",
-        "plan.gpus",
-        "plan.gpu_hour_price",
-        "plan.out",
-    ),
+    most_used=("data.path", "data", "policy.model", "policy", "plan.gpus", "plan.gpu_hour_price", "plan.out"),
     schema=LabelConfig,
     check=check_contradictions,
     run=_plan,

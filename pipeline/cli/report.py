@@ -58,13 +58,7 @@ With tree=PROBLEM the page is about one problem: the steps of its chains and rol
 Of two runs it shows which settings differ, how far values shifted, how many labels flip, what of it is sampling noise, and
 what each run cost. The page is compare.html in the current folder, or out=FILE.
 """,
-    most_used=(
-        "run_dir",
-        "out",
-        "planned",
-        "chains",
-        "tree",
-    ),
+    most_used=("run_dir", "out", "planned", "chains", "tree"),
     schema=ReportConfig,
     run=_report,
 )

@@ -1,50 +1,37 @@
 """The command `score`: scores the steps of chains with a process reward model."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.workers import NOTHING_FOUND, Work, cost_lines, ending_lines, head_line
 from pipeline.config.score import ScoreConfig
-from pipeline.core.formatting import WHY_UNSCORED, format_count, format_duration, format_percent
+from pipeline.core.formatting import WHY_UNSCORED, format_count, format_percent
 
-NOTHING_SCORED = 1
-"""Exit code where no step of any chain has a score."""
+if TYPE_CHECKING:
+    from pipeline.core.progress import Summary
+    from pipeline.runtime.chain_run.estimate import Estimate
 
 
 def _score(config: ScoreConfig) -> int:
     from pipeline.runtime.scoring.files import is_file
 
-    if config.estimate:
-        return _estimate(config)
-    return _to_file(config) if is_file(config.out) else _to_folder(config)
+    return _to_file(config) if is_file(config.out) and not config.estimate else SCORING(config)
 
 
-def _estimate(config: ScoreConfig) -> int:
+def _estimated(_: ScoreConfig, plan: "Estimate") -> Iterator[str]:
     from pipeline.runtime.chain_run.chains import values
-    from pipeline.runtime.chain_run.estimate import estimate
-    from pipeline.runtime.scoring.task import ScoreTask
 
-    with interruptible():
-        plan = estimate(ScoreTask(config))
     tokens, faults = (values(plan.tables["scores"], name) for name in ("n_tokens", "fault"))
-    unscored = Counter(filter(None, faults))
-    lines = [
-        f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to score by {plan.model}",
+    yield head_line(plan, "score")
+    yield (
         f"tokens    {sum(tokens) / plan.sampled:,.0f} a chain on average, {max(tokens):,} at most, in a sample of "
-        f"{plan.sampled:,}",
-        f"speed     {plan.sampled / plan.seconds_of_sample:,.1f} chains/s of one worker of this machine; the model took "
-        f"{format_duration(plan.seconds_loading)} to load",
-        f"time      about {format_duration(plan.seconds)} for all chains with one worker; several workers share it",
-    ]
-    lines += [
-        f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
-        for fault, chains in unscored.items()
-    ]
-    if plan.left_out.rows:
-        lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
-    write_lines(lines)
-    return 0
+        f"{plan.sampled:,}"
+    )
+    yield from cost_lines(plan)
+    for fault, chains in Counter(filter(None, faults)).items():
+        yield f"no score  {format_percent(chains / plan.sampled)} of the sample, because {WHY_UNSCORED.get(fault, fault)}"
 
 
 def _to_file(config: ScoreConfig) -> int:
@@ -56,24 +43,16 @@ def _to_file(config: ScoreConfig) -> int:
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
-    return 0 if scored.steps else NOTHING_SCORED
+    return 0 if scored.steps else NOTHING_FOUND
 
 
-def _to_folder(config: ScoreConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.report.terminal import LiveView
-    from pipeline.runtime.scoring.task import ScoreTask
-
-    with LiveView(Console(highlight=False)) as view:
-        found = run_with_ray(ScoreTask, config, view)
-    totals = found.totals
+def _ended(config: ScoreConfig, found: "Summary") -> bool:
+    totals, chains = found.totals, found.now.chains
     lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
-    chains = found.now.chains
     lines += ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
     write_lines(lines)
-    return 0 if totals.prefixes else NOTHING_SCORED
+    return totals.prefixes > 0
 
 
 def _calibrated(config: ScoreConfig) -> list[str]:
@@ -102,6 +81,9 @@ def _unscored(by_reason: Mapping[str, int]) -> list[str]:
     ]
 
 
+SCORING: Work[ScoreConfig, "Summary"] = Work(
+    run="pipeline.runtime.scoring.task:ScoreTask", ended=_ended, estimated=_estimated
+)
 SCORE = Command(
     name="score",
     summary="score the steps of chains with a process reward model",
@@ -125,17 +107,10 @@ process, as a whole. A folder is written by Ray workers, on all GPUs; the same c
 calibration=FILE, as `calibrate` writes it, makes step scores probabilities that the policy ends the chain right. Scores of
 whole chains follow from them. The model's own step scores are then in the column `raw_step_scores`.
 """,
-    most_used=(
-        "scorer.model",
-        "scorer",
-        "out",
-        "run_dir",
-        "data.path",
-        "data",
-        "aggregation",
-    ),
+    most_used=("scorer.model", "scorer", "out", "run_dir", "data.path", "data", "aggregation"),
     schema=ScoreConfig,
     flags=("estimate",),
     short={"model": "scorer.model"},
     run=_score,
+    work=SCORING,
 )

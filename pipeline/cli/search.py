@@ -1,66 +1,44 @@
 """The command `search`: lets a process reward model steer the policy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pipeline.cli.chain_run import ending_lines, run_with_ray
 from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.workers import Work, cost_lines, ending_lines
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.formatting import format_count, format_duration, format_number, format_percent, unscored_text
-from pipeline.core.output import say
+from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
 
 if TYPE_CHECKING:
     from pipeline.analysis.searches.figures import SearchFigures
     from pipeline.core.progress import Summary
-    from pipeline.runtime.worker_handle import Watcher
+    from pipeline.runtime.chain_run.estimate import Estimate
 
-NOTHING_FOUND = 1
-"""Exit code where no problem has a chain."""
 _OR_WHOLE_CHAINS = ", or choose a method that scores whole chains alone, such as best_of_n"
 SLOW_SHARE, SLOW_SECONDS = 0.5, 1.0
 """The lines say that the scorer is slow where searches wait for it more than this share of their waiting, and each problem more
 than these seconds in all."""
 
 
-def _search(config: SearchRunConfig) -> int:
-    return _estimate(config) if config.estimate else _to_folder(config)
-
-
-def _estimate(config: SearchRunConfig) -> int:
+def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
     from pipeline.runtime.chain_run.chains import values
-    from pipeline.runtime.chain_run.estimate import estimate
-    from pipeline.runtime.searching.task import SearchTask
 
-    with interruptible():
-        _warn(config)
-        plan = estimate(SearchTask(config))
     searches = plan.tables["searches"]
     policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))
-    lines = [
-        f"{format_count(plan.chains, 'problem')} to search by {config.search.method} with n={config.search.n}",
-        f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on "
-        f"average, in a sample of {plan.sampled:,}",
-        f"models    {plan.model}; they took {format_duration(plan.seconds_loading)} to load",
-        f"time      about {format_duration(plan.seconds)} for all problems with one worker of this machine; several workers "
-        "share it",
-    ]
-    if plan.left_out.rows:
-        lines.append(f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}")
-    write_lines(lines)
-    return 0
+    yield f"{format_count(plan.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
+    yield (
+        f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on average, in a sample of "
+        f"{plan.sampled:,}"
+    )
+    yield f"models    {plan.model}"
+    yield from cost_lines(plan, "problem")
 
 
-def _to_folder(config: SearchRunConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.report.terminal import LiveView
+def _ended(config: SearchRunConfig, found: "Summary") -> bool:
     from pipeline.analysis.searches.read import search_figures
     from pipeline.searches.registry import search_for
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_search import search_input, stored_search
 
-    with LiveView(Console(highlight=False)) as view:
-        found = search_with_ray(config, view)
     storage = storage_at(found.run_dir)
     stored = stored_search(storage)
     figures = search_figures(stored, search_input(stored))
@@ -82,26 +60,13 @@ def _to_folder(config: SearchRunConfig) -> int:
         with interruptible():
             lines.append(f"report: {page_at_end(storage, changed=found.units_done_now > 0)}")
     write_lines(lines)
-    return 0 if figures.chosen else NOTHING_FOUND
+    return figures.chosen > 0
 
 
-def search_with_ray(config: SearchRunConfig, watch: "Watcher") -> "Summary":
-    """Search with this machine's own Ray, or the cluster of the settings, until it is done or a signal comes.
-
-    Raises what `pipeline.runtime.chain_run.run.run_task` raises.
-    """
-    _warn(config)
-    from pipeline.runtime.searching.task import SearchTask
-
-    return run_with_ray(SearchTask, config, watch)
-
-
-def _warn(config: SearchRunConfig) -> None:
-    """Say what is to be doubted, on standard error."""
+def _doubts(config: SearchRunConfig) -> Iterable[str]:
     from pipeline.runtime.searching.doubts import doubts
 
-    for line in doubts(config):
-        say(f"warning: {line}")
+    return doubts(config)
 
 
 def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
@@ -158,6 +123,9 @@ def _implied(written: Mapping[str, str]) -> dict[str, str]:
     return {} if SEARCHES.load(method).scores else {"scorer": "oracle"}
 
 
+SEARCHING: Work[SearchRunConfig, "Summary"] = Work(
+    run="pipeline.runtime.searching.task:SearchTask", ended=_ended, estimated=_estimated, warnings=_doubts
+)
 SEARCH = Command(
     name="search",
     summary="solve problems with a policy that a process reward model steers",
@@ -181,18 +149,10 @@ candidates, and the log: samples and stepscores. `report` shows each problem's t
 
 --estimate searches a sample of the problems, says how long all would take, and writes nothing.
 """,
-    most_used=(
-        "search",
-        "search.n",
-        "data.path",
-        "policy.model",
-        "scorer",
-        "scorer.model",
-        "run_dir",
-        "search.accept",
-    ),
+    most_used=("search", "search.n", "data.path", "policy.model", "scorer", "scorer.model", "run_dir", "search.accept"),
     schema=SearchRunConfig,
     flags=("estimate",),
-    run=_search,
+    run=SEARCHING,
+    work=SEARCHING,
     implied=_implied,
 )

@@ -37,15 +37,7 @@ A run of `search` has scored candidates, so scores=RUN takes it too; best=FILE t
 or searches=[RUN,...] compares what searches chose, on the problems that all runs have. A run of independent chains, such as one
 of search=best_of_n, is what the others are compared with: the best of as many chains as cost the same tokens in all.
 """,
-    most_used=(
-        "scores",
-        "searches",
-        "outcome_scores",
-        "run_dir",
-        "n",
-        "out",
-        "best",
-    ),
+    most_used=("scores", "searches", "outcome_scores", "run_dir", "n", "out", "best"),
     schema=SelectConfig,
     run=_select,
 )

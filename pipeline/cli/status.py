@@ -32,10 +32,7 @@ STATUS = Command(
 It writes nothing and takes no lock: use it while `label` works, or to see whether it still does. A start gives a sign of
 life every 10 seconds. On its own machine a dead start is known by its process, from elsewhere by a minute's silence.
 """,
-    most_used=(
-        "run_dir",
-        "json",
-    ),
+    most_used=("run_dir", "json"),
     schema=StatusConfig,
     run=_status,
 )

@@ -105,20 +105,13 @@ AUDIT = Command(
         "there exactly once, and that the labels follow from the log; so too judges, checks and searches. Prints "
         "`sound`, or every fault."
     ),
-    examples=(
-        "audit run_dir=out",
-        "audit --prune run_dir=out",
-    ),
+    examples=("audit run_dir=out", "audit --prune run_dir=out"),
     notes="""\
 It writes nothing, and may be used while `label` works; it then says that the run is unfinished. With --prune, and only
 where nothing is wrong, it removes temporary files, files that no record names, damaged/, parts that were put together, and
 editions of labels that are not current. Exit code 0: sound, 1: not, 2: no run.
 """,
-    most_used=(
-        "run_dir",
-        "prune",
-        "lock",
-    ),
+    most_used=("run_dir", "prune", "lock"),
     schema=AuditConfig,
     run=_audit,
     flags=("prune",),

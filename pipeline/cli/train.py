@@ -49,16 +49,7 @@ TRAIN = Command(
 Prints a line an epoch, with figures on problems that are held out. It goes on from the last checkpoint; a finished model is
 left as it is.
 """,
-    most_used=(
-        "run_dir",
-        "model",
-        "out",
-        "target",
-        "loss",
-        "epochs",
-        "learning_rate",
-        "validation",
-    ),
+    most_used=("run_dir", "model", "out", "target", "loss", "epochs", "learning_rate", "validation"),
     schema=TrainConfig,
     run=_train,
 )

@@ -1,34 +1,24 @@
 """`label` and `open_run`, the functions that Python users begin with."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pipeline.cli.label import LABEL
-from pipeline.core.errors import UsageError
 from pipeline.core.formatting import plain_lines
-from pipeline.data.rows import GIVEN_FOLDER
-from pipeline.python.choices import with_options
-from pipeline.python.objects import is_object, objects_of, sent, settings_with
 from pipeline.python.outline import rejects
-from pipeline.python.overrides import Setting, overrides_of, policy_settings, settings_in
-from pipeline.python.process import label_elsewhere
-from pipeline.python.rows import Rows, is_path, write_input
+from pipeline.python.overrides import named_settings, objects_of, settings_in, settings_with
+from pipeline.python.process import done_for_call
+from pipeline.python.rows import Rows, input_settings
 from pipeline.python.run import Run
-from pipeline.python.task import Task
-from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
-from pipeline.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from pipeline.engines.base import Policy
     from pipeline.estimators.base import Estimator
     from pipeline.graders.base import Grader
     from pipeline.judges.base import Judge
-
-_PATH = "data.path"
-_INPUTS = ("data", _PATH)
 
 
 @overload
@@ -86,33 +76,14 @@ def label(
     Committed work is always kept.
     """
     given = list(settings_in(settings))
-    if rows is None and not any(each.key in _INPUTS for each in given):
-        raise UsageError(
-            "there are no rows: give the path of a file, a list of dicts or a table as the first argument, or data='sample' "
-            "for a few problems that come with stepvalue"
-        )
-    with temporary_folder(GIVEN_FOLDER) as folder:
-        objects = objects_of({"policy": policy, "estimator": estimator, "grader": grader})
-        named = {"estimator": estimator, "grader": grader, "run_dir": run_dir}
-        asked = [
-            *_input(rows, folder),
-            *([] if is_object(policy) else policy_settings(policy, policies())),
-            *settings_with(objects, {key: value for key, value in named.items() if value is not None}),
-            *given,
-        ]
-        overrides = overrides_of(with_options(asked, LABEL))
-        with progress_view(shown=progress) as watch:
-            summary = label_elsewhere(Task(overrides=overrides, objects=sent(objects)), watch)
+    named = {"policy": policy, "estimator": estimator, "grader": grader}
+    with input_settings(rows, given) as asked:
+        objects = objects_of(named)
+        asked += [*settings_with(objects, {}), *named_settings({**named, "run_dir": run_dir}), *given]
+        summary = done_for_call(LABEL, asked, objects, progress=progress)
     if summary.totals.rejected:
         sys.stderr.write("".join(f"{plain_lines(line)}\n" for line in rejects(storage_at(summary.run_dir))))
     return Run(summary.run_dir, summary, objects)
-
-
-def _input(rows: Rows | str | Path | None, folder: Path) -> Iterator[Setting]:
-    """The first argument as a setting. Rows are written to a file in the folder."""
-    if rows is not None:
-        path = rows if is_path(rows) else write_input(rows, folder)
-        yield Setting(key=_PATH, value=path, said="the first argument")
 
 
 def open_run(
@@ -132,10 +103,3 @@ def open_run(
     """
     given = {"policy": policy, "estimator": estimator, "grader": grader, "judge": judge}
     return Run(run_dir, objects=objects_of(given))
-
-
-def policies() -> list[str]:
-    """The names of all policies, those of installed plug-ins too."""
-    from pipeline.engines.registry import ENGINES
-
-    return ENGINES.names()

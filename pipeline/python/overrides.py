@@ -1,18 +1,29 @@
-"""Settings of a Python call as settings of the command line. They are composed and checked as those are.
+"""Arguments of a Python call as settings of the command line, which are composed and checked as those are, and as objects.
 
 {"sampling.temperature": 0.8, "policy": {"model": "org/name"}} -> ["sampling.temperature=0.8", "policy.model='org/name'"]
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from enum import Enum
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.command import Command
 from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from pipeline.runtime.objects import Given
+
+FORMAT_NAME = "name"
+"""What names the format in a dict of `export`."""
+_SECTIONS = ("policy", "estimator", "grader", "scorer", "judge", "verifier", "search", "grow")
+"""The arguments that take an object."""
+_MODELS = ("policy", "scorer")
+"""Those of which a text may be the name or folder of a model."""
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _SHOWN = 60
 """Characters of a value that a message quotes."""
@@ -26,6 +37,11 @@ class Setting:
     value: object
     said: str
 
+    @classmethod
+    def of(cls, key: str, name: str, value: object) -> "Setting":
+        """The setting that the argument `name` stands for."""
+        return cls(key=key, value=value, said=said(name, value))
+
 
 def settings_in(settings: Mapping[str, Any]) -> Iterator[Setting]:
     """The settings of keyword arguments, in order. Keys may have dots, and values may be mappings of further keys.
@@ -34,6 +50,54 @@ def settings_in(settings: Mapping[str, Any]) -> Iterator[Setting]:
     """
     for name, value in settings.items():
         yield from _flat((name,), value)
+
+
+def named_settings(arguments: Mapping[str, Any]) -> Iterator[Setting]:
+    """The settings that arguments stand for; None and objects stand for none. A text for a section with a model is the name of
+    an implementation (`oracle`), else the name or folder of a model."""
+    from pipeline.runtime.objects import REGISTRIES
+
+    for name, value in arguments.items():
+        if value is None or (name in _SECTIONS and is_object(value)):
+            continue
+        if name in _MODELS and not isinstance(value, Mapping) and value not in REGISTRIES[name][1].names():
+            yield Setting.of(f"{name}.model", name, value)
+        else:
+            yield from settings_in({name: value})
+
+
+def settings_with(objects: "tuple[Given, ...]", settings: Mapping[str, Any]) -> Iterator[Setting]:
+    """The settings of objects, and those of keyword arguments that are none. Raises UsageError for a key that is no name."""
+    for each in objects:
+        from pipeline.runtime.objects import settings_of
+
+        for key, value in settings_of(each).items():
+            yield Setting(key=key, value=value, said=f"{each.section}={type(each.source.made).__name__}(...)")
+    yield from settings_in(
+        {key: value for key, value in settings.items() if not (key in _SECTIONS and is_object(value))}
+    )
+
+
+def with_options(settings: Iterable[Setting], command: Command) -> Iterator[Setting]:
+    """The settings of a command. One that names an implementation chooses the option of its section, with what belongs to it.
+
+    Where a command keeps what is not named (`relabel`), the setting stays as it is.
+    """
+    from pipeline.cli.options import option_for, usual_options
+    from pipeline.runtime.objects import REGISTRIES
+
+    usual = usual_options(command)
+    choosing = {
+        f"{section}.{base.CHOSEN_BY}": section
+        for section, (base, _) in REGISTRIES.items()
+        if usual.get(section, "None") != "None"
+    }
+    for each in settings:
+        section = choosing.get(each.key)
+        if section is not None and isinstance(each.value, str):
+            yield replace(each, key=section, value=option_for(section, each.value, usual[section]))
+        else:
+            yield each
 
 
 def overrides_of(settings: Iterable[Setting]) -> list[str]:
@@ -48,24 +112,6 @@ def overrides_of(settings: Iterable[Setting]) -> list[str]:
         if text != known:
             raise UsageError(f"{each.key} is given twice, as {before.said} and as {each.said}: leave one of them out")
     return [f"{key}={text}" for key, (_, text) in found.items()]
-
-
-def policy_settings(policy: object, options: Collection[str]) -> Iterable[Setting]:
-    """The settings that `policy=` of a Python call stands for: see `model_settings`."""
-    return model_settings("policy", policy, options)
-
-
-def model_settings(section: str, given: object, options: Collection[str]) -> Iterable[Setting]:
-    """The settings that an argument stands for which names a model, such as `scorer=`.
-
-    A mapping holds settings of the section. A text is one of `options` (`oracle`), else the name or folder of a model.
-    """
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return settings_in({section: given})
-    key = section if given in options else f"{section}.model"
-    return [Setting(key=key, value=given, said=said(section, given))]
 
 
 def said(name: str, value: object) -> str:
@@ -96,6 +142,70 @@ def written(key: str, value: object) -> str:
     raise UsageError(
         f"{key}: a setting is text, a number, true or false, None, or a list of them, not {type(value).__name__}"
     )
+
+
+def objects_of(arguments: Mapping[str, Any]) -> "tuple[Given, ...]":
+    """The objects among arguments, by section. Raises UsageError for a value that is none of a section's kind."""
+    found = {name: arguments[name] for name in _SECTIONS if is_object(arguments.get(name))}
+    if not found:
+        return ()
+    from pipeline.runtime.objects import given
+
+    return tuple(given(section, value) for section, value in found.items())
+
+
+def is_object(value: object) -> bool:
+    """Whether an argument is an object, and not a name, a folder or settings."""
+    return value is not None and not isinstance(value, str | PathLike | Mapping)
+
+
+def offered_here(objects: "tuple[Given, ...]") -> AbstractContextManager[None]:
+    """The registries of this process resolve the names of the objects within the context. Raises UsageError."""
+    if not objects:
+        return nullcontext()
+    from pipeline.runtime.objects import offered
+
+    return offered(objects)
+
+
+def format_settings(format: object) -> tuple[object, list[Setting]]:
+    """A format of `export`, and the settings of a dict that chooses it: `{"name": "preference", "margin": 0.2}`.
+
+    Raises UsageError for a dict that names no format, and for settings of a format that has none."""
+    if not isinstance(format, Mapping):
+        return format, []
+    from pipeline.export.registry import EXPORTS
+
+    name = format.get(FORMAT_NAME)
+    if not isinstance(name, str):
+        raise UsageError(
+            f"format: the dict does not say which format it is for: add {FORMAT_NAME!r}, one of {', '.join(EXPORTS.names())}"
+        )
+    own = {key: value for key, value in format.items() if key != FORMAT_NAME}
+    section = getattr(EXPORTS.settings(name), "SECTION", "")
+    if own and not section:
+        raise UsageError(f"format: {name} has no settings of its own: give {', '.join(map(str, own))} beside it")
+    return name, [Setting.of(f"{section}.{key}", "format", value) for key, value in own.items()]
+
+
+@contextmanager
+def offered_format(format: object) -> Iterator[str]:
+    """The name of an export format: a text itself, or that of an object, which the registry of this process resolves meanwhile.
+
+    Raises UsageError for an object that is no format."""
+    if isinstance(format, str):
+        yield format
+        return
+    from pipeline.core.code_of import with_code
+    from pipeline.export.formats.base import Format
+    from pipeline.export.registry import EXPORTS
+
+    kind = type(format)
+    if not isinstance(format, Format) and not callable(getattr(format, "plan", None)):
+        raise UsageError(f"format: give a name, a Format or an Exporter, not {kind.__name__}")
+    name = getattr(getattr(format, "Config", None), "SECTION", "") or f"own_{kind.__name__.lower()}"
+    with EXPORTS.offer(name, with_code(format, format, lambda _: format)):
+        yield name
 
 
 def _flat(names: tuple[object, ...], value: object) -> Iterator[Setting]:

@@ -1,5 +1,5 @@
-"""Runs `label`, `grow`, `judge`, `check` or `search` in a process of its own, passes on what it reports, and stops it when the
-caller is interrupted."""
+"""Does a command that has workers for a Python call: in a process of its own, whose reports it passes on, and which it stops
+when the caller is interrupted."""
 
 import os
 import queue
@@ -7,18 +7,24 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pipeline
-from pipeline.core.errors import Interrupted, RunInterrupted
-from pipeline.core.progress import Status, Summary
-from pipeline.python.task import Outcome, Task
+from pipeline.cli.command import Command
+from pipeline.core import errors
+from pipeline.core.errors import Interrupted, RunInterrupted, StepvalueError
+from pipeline.core.progress import Status
+from pipeline.python.overrides import Setting, offered_here, overrides_of, with_options
+from pipeline.python.views import progress_view
+
+if TYPE_CHECKING:
+    from pipeline.runtime.objects import Given, Packed
 
 _PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _STOPPED = "interrupted; what was committed is kept: the same call continues the run"
@@ -27,15 +33,60 @@ _LAST_LINES = 10
 _RELAY_SECONDS = 2.0
 
 
-def label_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
-    """Do a task of `label`, and call `watch` with each status. Raises as `done_elsewhere` does."""
-    summary = done_elsewhere(task, watch)
-    assert isinstance(summary, Summary)
-    return summary
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """`command`: one that has workers. `overrides`: its settings. `objects`: those that the call gave; None without any."""
+
+    command: str
+    overrides: Sequence[str]
+    objects: "Packed | None" = None
+
+    def offered(self) -> AbstractContextManager[None]:
+        """The registries of this process resolve the names of the objects within the context. Raises UsageError."""
+        return offered_here(self.objects.unpacked()[0] if self.objects else ())
 
 
-def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
-    """Do a task, and call `watch` with each status.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a task has ended. `found`: what the call gets, see `cli.workers.Work`; None if it is not done. Then `error` is the
+    name of the error, empty for one that is none of ours, and `message` its message."""
+
+    found: Any = None
+    error: str = ""
+    message: str = ""
+
+    def result(self) -> Any:
+        """What was found. Raises the error, as the type of `pipeline.core.errors` that it was."""
+        if self.found is not None:
+            return self.found
+        kind = getattr(errors, self.error, None) if self.error else None
+        if kind is None:
+            raise StepvalueError(
+                f"the process that works for this call failed; its committed work is kept:\n{self.message}"
+            )
+        raise kind(self.message)
+
+
+def done_for_call(
+    command: Command, asked: Iterable[Setting], objects: "tuple[Given, ...]" = (), *, progress: bool
+) -> Any:
+    """Do a command, show its progress where that is wanted, and return what it found. `objects`: those that it may need.
+
+    Raises as `done_elsewhere` does, and UsageError for settings that contradict each other and for an object that cannot be
+    pickled."""
+    packed_objects = None
+    if objects:
+        from pipeline.runtime.objects import packed
+
+        packed_objects = packed(objects)
+    overrides = overrides_of(with_options(asked, command))
+    task = Task(command=command.name, overrides=overrides, objects=packed_objects)
+    with progress_view(shown=progress) as watch:
+        return done_elsewhere(task, watch)
+
+
+def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Any:
+    """Do a task, call `watch` with each status, and return what was found.
 
     Raises what the driver of the command raises, UsageError for settings that are wrong, and RunInterrupted after Ctrl-C,
     once the process has stored its work. A second Ctrl-C ends it at once. Interrupted is a process that somebody else stopped.
@@ -54,7 +105,7 @@ def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Summary:
     if outcome is None:
         stopped = process.returncode == Interrupted.exit_code
         outcome = Outcome(error=Interrupted.__name__ if stopped else "", message=said.last())
-    if heard.interrupted and outcome.summary is not None:
+    if heard.interrupted and outcome.found is not None:
         # A loop over runs must end here too.
         raise RunInterrupted(_TOO_LATE)
     if heard.interrupted and outcome.error in ("", Interrupted.__name__):

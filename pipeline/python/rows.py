@@ -5,23 +5,41 @@ A run is known by the content of its input. So the same rows must give the same 
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline.core.errors import InputError
-from pipeline.data.rows import GIVEN_FILE
+from pipeline.core.errors import InputError, UsageError
+from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
+from pipeline.python.overrides import Setting
+from pipeline.storage.temporary import temporary_folder
 
 Rows = Any
 """Mappings in any iterable, or a table: of polars, pandas, PyArrow or the package `datasets`, or whatever else has
 `__arrow_c_stream__`."""
+_PATH = "data.path"
 _BATCH_ROWS = 1000
 _TEXT = "text, a number, true or false, None, a list or a dict"
 
 
-def is_path(data: object) -> bool:
-    """Whether an input is the name of files, and not rows."""
-    return isinstance(data, str | Path)
+@contextmanager
+def input_settings(rows: Rows | str | Path | None, given: Sequence[Setting]) -> Iterator[list[Setting]]:
+    """The first argument of a call as a setting. Rows are in a file within the block. `given`: the other settings, which may
+    name the input instead.
+
+    Raises UsageError without any input, and as `write_input` does."""
+    if rows is None:
+        if not any(each.key in ("data", _PATH) for each in given):
+            raise UsageError(
+                "there are no rows: give the path of a file, a list of dicts or a table as the first argument, or "
+                "data='sample' for a few problems that come with stepvalue"
+            )
+        yield []
+        return
+    with temporary_folder(GIVEN_FOLDER) as folder:
+        path = rows if isinstance(rows, str | Path) else write_input(rows, folder)
+        yield [Setting(key=_PATH, value=path, said="the first argument")]
 
 
 def write_input(rows: Rows, folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +14,23 @@ from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.schemas import CRITIQUES, FINDINGS, REJECTS, ROLLOUTS
 from pipeline.core.shown import Shown
-from pipeline.python.choices import format_settings, with_options
-from pipeline.python.objects import is_object, objects_of, offered_format, offered_here, sent, settings_with
+from pipeline.core.suggestions import choice_hint
 from pipeline.python.outline import run_lines, stored_summary
-from pipeline.python.overrides import Setting, overrides_of, policy_settings, said, settings_in
-from pipeline.python.task import Task
+from pipeline.python.overrides import (
+    Setting,
+    format_settings,
+    is_object,
+    named_settings,
+    objects_of,
+    offered_format,
+    offered_here,
+    overrides_of,
+    settings_in,
+    settings_with,
+    with_options,
+)
+from pipeline.python.process import done_for_call
 from pipeline.python.tree import LabelledTree, labelled_tree
-from pipeline.python.views import progress_view
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, read_shard
 from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
@@ -204,9 +214,9 @@ class Run(Shown):
         from pipeline.analysis.agree.run import agree
         from pipeline.cli.agree import AGREE
 
-        asked = [Setting(key="data.path", value=path, said=said("path", path))]
+        asked = [Setting.of("data.path", "path", path)]
         if scores is not None:
-            asked.append(Setting(key="scores", value=scores, said=said("scores", scores)))
+            asked.append(Setting.of("scores", "scores", scores))
         with self._composed(AGREE, settings, *asked, of_run=scores is None) as config:
             return agree(config)
 
@@ -216,10 +226,7 @@ class Run(Shown):
         from pipeline.cli.score import SCORE
         from pipeline.runtime.scoring.files import score_to_file
 
-        with (
-            self._composed(SCORE, settings, Setting(key="out", value=out, said=said("out", out))) as config,
-            ThreadPoolExecutor(1) as thread,
-        ):
+        with self._composed(SCORE, settings, Setting.of("out", "out", out)) as config, ThreadPoolExecutor(1) as thread:
             # A notebook has an event loop in this thread already.
             return thread.submit(score_to_file, config).result()
 
@@ -237,20 +244,11 @@ class Run(Shown):
         Settings as for the command `judge`: `judge={"votes": 8}`; `judge` and `policy` may also be objects of yours. As the
         call of `label`, it works in a process of its own."""
         from pipeline.cli.judge import JUDGE
-        from pipeline.engines.registry import ENGINES
-        from pipeline.python.process import done_elsewhere
         from pipeline.storage.stored_critiques import critique_counts
 
         objects = objects_of({"policy": policy, **settings})
-        asked = [
-            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
-            Setting(key="judge.name", value=name, said=said("name", name)),
-            *([] if is_object(policy) else policy_settings(policy, ENGINES.names())),
-            *settings_with(objects, settings),
-        ]
-        task = Task(overrides=overrides_of(with_options(asked, JUDGE)), objects=sent(objects), command=JUDGE.name)
-        with progress_view(shown=progress) as watch:
-            done_elsewhere(task, watch)
+        asked = [Setting.of("judge.name", "name", name), *named_settings({"policy": policy})]
+        done_for_call(JUDGE, self._asked(asked, objects, settings), objects, progress=progress)
         # `audit` and `regrade` read critiques with it.
         self._objects = (*self._objects, *(each for each in objects if each.section == "judge"))
         return critique_counts(stored_judge(self._storage, name))
@@ -271,25 +269,20 @@ class Run(Shown):
         yours (CONTRIBUTING.md, A picker). Settings as for the command `grow`. As the call of `label`, it works in a process of
         its own."""
         from pipeline.cli.grow import GROW
-        from pipeline.python.process import done_elsewhere
-        from pipeline.storage.stored_growths import grown_counts
 
         given = {**settings, "grow": pick} if is_object(pick) else settings
         objects = objects_of(given)
         asked = [
-            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
-            Setting(key="grow.budget", value=budget, said=said("budget", budget)),
-            *([Setting(key="grow.pick", value=pick, said=said("pick", pick))] if isinstance(pick, str) else ()),
+            Setting.of("grow.budget", "budget", budget),
+            *([Setting.of("grow.pick", "pick", pick)] if isinstance(pick, str) else ()),
             *(settings_in({"grow": pick}) if isinstance(pick, Mapping) else ()),
-            *settings_with(objects, given),
         ]
+        asked = self._asked(asked, objects, given)
         objects = (*(each for each in self._objects if each.section not in {one.section for one in objects}), *objects)
-        task = Task(overrides=overrides_of(with_options(asked, GROW)), objects=sent(objects), command=GROW.name)
-        with progress_view(shown=progress) as watch:
-            done_elsewhere(task, watch)
+        counts: GrownCounts = done_for_call(GROW, asked, objects, progress=progress)
         # A later call, and `label` itself, may have to finish the growth.
         self._objects = objects
-        return grown_counts(self._storage)
+        return counts
 
     def check(
         self, *verifiers: "str | Verifier | type[Verifier]", progress: bool = True, **settings: Any
@@ -302,8 +295,6 @@ class Run(Shown):
         its own."""
         from pipeline.analysis.checks import check_summary
         from pipeline.cli.check import CHECK
-        from pipeline.cli.compose import compose
-        from pipeline.python.process import done_elsewhere
 
         own = [each for each in verifiers if is_object(each)]
         if len(own) > 1 or (own and "verifier" in settings):
@@ -311,18 +302,21 @@ class Run(Shown):
         given = {**settings, "verifier": own[0]} if own else settings
         objects = objects_of(given)
         names = [objects[0].name if is_object(each) else each for each in verifiers]
-        asked = [
-            Setting(key="run_dir", value=self.run_dir, said="the directory of this run"),
-            *([Setting(key="checks", value=names, said=f"the verifiers {names}")] if names else ()),
-            *settings_with(objects, given),
-        ]
-        overrides = overrides_of(with_options(asked, CHECK))
-        with offered_here(objects):
-            names = compose(CHECK, overrides).settings().names
-        task = Task(overrides=overrides, objects=sent(objects), command=CHECK.name)
-        with progress_view(shown=progress) as watch:
-            done_elsewhere(task, watch)
-        return {name: check_summary(self._storage, name) for name in names}
+        asked = [Setting(key="checks", value=names, said=f"the verifiers {names}")] if names else []
+        found = done_for_call(CHECK, self._asked(asked, objects, given), objects, progress=progress)
+        return {name: check_summary(self._storage, name) for name in found}
+
+    def do(self, name: str, *, progress: bool = True, **settings: Any) -> Any:
+        """Do what the command `name` of a plug-in does with this run, in a process of its own, and return what that holds.
+        Settings as for the command."""
+        from pipeline.cli import all_commands, command_named
+
+        command = command_named(name)
+        if command is None or command.work is None:
+            known = [each.name for each in all_commands().values() if each.work]
+            raise UsageError(f"do: {name!r} is no command that has workers: {choice_hint(name, known)}")
+        objects = objects_of(settings)
+        return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
     @property
     def verifiers(self) -> list[str]:
@@ -356,10 +350,7 @@ class Run(Shown):
         from pipeline.analysis.calibrate.run import calibrate
         from pipeline.cli.calibrate import CALIBRATE
 
-        asked = [
-            Setting(key="scores", value=scores, said=said("scores", scores)),
-            Setting(key="out", value=out, said=said("out", out)),
-        ]
+        asked = [Setting.of("scores", "scores", scores), Setting.of("out", "out", out)]
         with self._composed(CALIBRATE, settings, *asked) as config:
             return calibrate(config)
 
@@ -395,9 +386,15 @@ class Run(Shown):
 
         objects = objects_of(settings)
         with offered_here((*self._objects, *objects)):
-            here = Setting(key="run_dir", value=self.run_dir if of_run else None, said="the directory of this run")
-            asked = with_options([here, *arguments, *settings_with(objects, settings)], command)
-            yield compose(command, overrides_of(asked)).settings()
+            asked = self._asked(arguments, objects, settings, of_run=of_run)
+            yield compose(command, overrides_of(with_options(asked, command))).settings()
+
+    def _asked(
+        self, named: Iterable[Setting], objects: "tuple[Given, ...]", given: Mapping[str, Any], *, of_run: bool = True
+    ) -> list[Setting]:
+        """The settings of a command on this run: its named arguments, and those of the objects and settings that are given."""
+        here = Setting(key="run_dir", value=self.run_dir if of_run else None, said="the directory of this run")
+        return [here, *named, *settings_with(objects, given)]
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

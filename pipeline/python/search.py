@@ -1,6 +1,6 @@
 """`solve`, `search` and `open_search`: what a scorer that steers a policy finds, for Python users."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +11,11 @@ import polars as pl
 from pipeline.cli.search import SEARCH
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import printable
-from pipeline.data.rows import GIVEN_FOLDER
-from pipeline.python.choices import with_options
-from pipeline.python.label import policies
-from pipeline.python.objects import is_object, objects_of, sent, settings_with
-from pipeline.python.overrides import Setting, model_settings, overrides_of, settings_in
-from pipeline.python.process import done_elsewhere
-from pipeline.python.rows import Rows, is_path, write_input
+from pipeline.python.overrides import Setting, named_settings, objects_of, settings_in, settings_with
+from pipeline.python.process import done_for_call
+from pipeline.python.rows import Rows, input_settings
 from pipeline.python.search_run import SearchRun
 from pipeline.python.solved import Solved
-from pipeline.python.task import Task
-from pipeline.python.views import progress_view
 from pipeline.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -32,8 +26,6 @@ if TYPE_CHECKING:
 
 Problem = str | Mapping[str, Any]
 """The text of a problem, or a row with columns `problem` and, if it is known, `answer`."""
-_PATH = "data.path"
-_INPUTS = ("data", _PATH)
 _FOLDER = "stepvalue-solve-"
 
 
@@ -71,11 +63,6 @@ def search(
     if run_dir is None:
         raise UsageError("run_dir is missing: give run_dir=FOLDER, where the search is stored; `solve` needs none")
     given = list(settings_in(settings))
-    if rows is None and not any(each.key in _INPUTS for each in given):
-        raise UsageError(
-            "there are no rows: give the path of a file, a list of dicts or a table as the first argument, or data='sample' "
-            "for a few problems that come with stepvalue"
-        )
     sections = {"policy": policy, "scorer": scorer, "search": search, "grader": grader}
     return _searched(rows, sections, run_dir, given, progress=progress)
 
@@ -180,34 +167,11 @@ def _searched(
     progress: bool,
 ) -> SearchRun:
     """The run of a call. `sections`: its arguments that are a name, settings or an object."""
-    from pipeline.scorers.registry import SCORERS
-
-    with temporary_folder(GIVEN_FOLDER) as folder:
+    with input_settings(rows, given) as asked:
         objects = objects_of(sections)
-        models = [("policy", policies()), ("scorer", SCORERS.names())]
-        named = {key: sections[key] for key in ("search", "grader") if sections[key] is not None}
-        asked = [
-            *_input(rows, folder),
-            *(
-                each
-                for key, names in models
-                if not is_object(sections[key])
-                for each in model_settings(key, sections[key], names)
-            ),
-            *settings_with(objects, {**named, "run_dir": run_dir}),
-            *given,
-        ]
-        task = Task(overrides=overrides_of(with_options(asked, SEARCH)), objects=sent(objects), command=SEARCH.name)
-        with progress_view(shown=progress) as watch:
-            done_elsewhere(task, watch)
+        asked += [*settings_with(objects, {}), *named_settings({**sections, "run_dir": run_dir}), *given]
+        done_for_call(SEARCH, asked, objects, progress=progress)
     return SearchRun(run_dir, objects)
-
-
-def _input(rows: Rows | str | Path | None, folder: Path) -> Iterator[Setting]:
-    """The first argument as a setting. Rows are written to a file in the folder."""
-    if rows is not None:
-        path = rows if is_path(rows) else write_input(rows, folder)
-        yield Setting(key=_PATH, value=path, said="the first argument")
 
 
 def _row(number: int, problem: object) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from pipeline.core.formatting import printable
 from pipeline.core.schemas import REJECTS, SCHEMAS
 from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
-from pipeline.python.objects import offered_here
-from pipeline.python.overrides import Setting, overrides_of, settings_in
+from pipeline.python.overrides import Setting, offered_here, overrides_of, settings_in
 from pipeline.python.solved import Solved, solved_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard

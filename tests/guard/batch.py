@@ -16,8 +16,6 @@ from pathlib import Path
 from pipeline.__main__ import main
 from tests.runtime.without_ray import without_ray
 
-OVER_CHAINS = frozenset({"search", "score", "judge", "check"})
-
 
 def run(words: list[str]) -> dict[str, object]:
     """One command, without the word that starts the program."""
@@ -35,5 +33,5 @@ def run(words: list[str]) -> dict[str, object]:
 
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
-    with without_ray(chains=any(words[0] in OVER_CHAINS for words in asked)):
+    with without_ray():
         Path(sys.argv[1]).write_text(json.dumps([run(words) for words in asked]), encoding="utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from pipeline.cli.tasks import TASKS
 from pipeline.core import registry
 from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
@@ -19,7 +20,7 @@ from tests.checkout import ROOT
 from tests.oracles import SITE
 
 PROJECT = ROOT / "tests" / "plugin"
-ALL: tuple[Registry[Any], ...] = (*(each for _, each in REGISTRIES.values()), EXPORTS, WITNESSES)
+ALL: tuple[Registry[Any], ...] = (*(each for _, each in REGISTRIES.values()), EXPORTS, WITNESSES, TASKS)
 
 Points = Mapping[str, Mapping[str, str]]
 """Group of entry points -> name -> `module:attribute`."""

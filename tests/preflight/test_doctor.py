@@ -51,7 +51,7 @@ def test_a_model_that_is_not_there_and_a_folder_that_cannot_be_written_fail(
 
 SCRIPT = """
 import os, sys
-from pipeline.cli.label import set_up_ray
+from pipeline.cli.workers import set_up_ray
 set_up_ray(None)
 from pipeline.config.label import ClusterConfig
 from pipeline.preflight.nodes import joined_nodes, this_machine

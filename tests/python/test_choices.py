@@ -9,8 +9,7 @@ from pipeline.cli.label import LABEL
 from pipeline.cli.stored import RELABEL
 from pipeline.core.errors import UsageError
 from pipeline.estimators.registry import ESTIMATORS
-from pipeline.python.choices import format_settings, with_options
-from pipeline.python.overrides import overrides_of, settings_in
+from pipeline.python.overrides import format_settings, overrides_of, settings_in, with_options
 
 pytestmark = pytest.mark.slow
 

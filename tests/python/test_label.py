@@ -23,8 +23,7 @@ from pipeline.analysis.report import run_report
 from pipeline.core.errors import InputError, RunConflict, RunInterrupted, UsageError
 from pipeline.core.progress import Status
 from pipeline.python.overrides import overrides_of, settings_in
-from pipeline.python.process import label_elsewhere
-from pipeline.python.task import Task
+from pipeline.python.process import Task, done_elsewhere
 from pipeline.storage.location import storage_at
 from tests.conftest import ROOT, write_rows
 from tests.faults.runs import until
@@ -300,7 +299,9 @@ def test_ctrl_c_that_comes_too_late_ends_a_loop_over_runs(tmp_path: Path, monkey
     config |= {"run_dir": tmp_path / "run", SLOW: 300}
     data = write_rows(tmp_path / "rows.jsonl", ROWS)
     with pytest.raises(RunInterrupted, match="the run was finished"):
-        label_elsewhere(Task(overrides=overrides_of(settings_in({"data.path": data, **config}))), Impatient())
+        done_elsewhere(
+            Task(command="label", overrides=overrides_of(settings_in({"data.path": data, **config}))), Impatient()
+        )
     assert open_run(tmp_path / "run").finished
 
 

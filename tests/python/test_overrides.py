@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import compose_label
 from pipeline.core.errors import UsageError
-from pipeline.python.overrides import overrides_of, policy_settings, settings_in
+from pipeline.python.overrides import named_settings, overrides_of, settings_in
 
 PARSER = OverridesParser.create()
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -77,8 +77,7 @@ def test_a_value_of_another_type_is_refused_by_its_key(value: object) -> None:
     (Path("/models/a b"), "model", "/models/a b"), ({"model": "org/name"}, "model", "org/name"),
 ])  # fmt: skip
 def test_a_policy_is_an_option_a_model_or_settings(policy: Any, key: str, value: str) -> None:
-    options = ["embedded", "hf", "openai", "oracle"]
-    asked = overrides_of([*settings_in({"data.path": "x.jsonl"}), *policy_settings(policy, options)])
+    asked = overrides_of([*settings_in({"data.path": "x.jsonl"}), *named_settings({"policy": policy})])
     assert getattr(compose_label(asked).policy, key) == value
 
 

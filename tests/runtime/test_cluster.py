@@ -141,7 +141,7 @@ def test_auto_is_resolved_and_named(name: str, monkeypatch: pytest.MonkeyPatch, 
 
 JOIN = """
 import sys
-from pipeline.cli.label import set_up_ray
+from pipeline.cli.workers import set_up_ray
 set_up_ray(sys.argv[1])
 from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import ClusterError, Interrupted
@@ -234,7 +234,7 @@ def test_the_folder_of_a_run_that_failed_stays_for_a_while(monkeypatch: pytest.M
 
 HELD = """
 import sys
-from pipeline.cli.label import set_up_ray
+from pipeline.cli.workers import set_up_ray
 set_up_ray(None)
 import ray
 from pipeline.config.label import ClusterConfig

@@ -24,6 +24,7 @@ from pipeline.verifiers.base import CheckedStep, Fault
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, sums
 from tests.runtime.in_process import label_in_process
+from tests.runtime.without_ray import without_ray
 
 pytestmark = pytest.mark.slow
 
@@ -319,9 +320,9 @@ def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> Non
 def test_a_verifier_that_lacks_something_is_named_and_the_others_go_on(
     run_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.cli.check.check_with_ray", checked)
     monkeypatch.setattr("pipeline.verifiers.coq.toplevel.SEARCHED", "/nowhere")
-    assert main(["check", f"run_dir={run_dir}", "checks=[coq,arithmetic,proof_server]"]) == 1
+    with without_ray():
+        assert main(["check", f"run_dir={run_dir}", "checks=[coq,arithmetic,proof_server]"]) == 1
     said = capsys.readouterr()
     assert "arithmetic: checked" in said.out
     for verb in ("is left out", "has checked nothing"):
