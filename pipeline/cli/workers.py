@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -91,10 +91,8 @@ class Work(Generic[Config, Found]):
         from pipeline.runtime.chain_run.run import run_task
 
         run = self._loaded()
-        found: Any = (
-            run_task(run(config), hire, watch, stop) if isinstance(run, type) else run(config, hire, watch, stop)
-        )
-        return found
+        do: Callable[..., Found] = partial(run_task, run(config)) if isinstance(run, type) else partial(run, config)
+        return do(hire, watch, stop)
 
     def _loaded(self) -> Any:
         """The function or the class that `run` names."""
