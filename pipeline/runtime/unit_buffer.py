@@ -21,14 +21,7 @@ from pipeline.core.records import (
     Trials,
     UnitTarget,
 )
-from pipeline.core.tables import (
-    promotions_of,
-    promotions_table,
-    rollout_outcomes,
-    rollouts_table,
-    sampled_solutions,
-    solutions_table,
-)
+from pipeline.core.tables import PROMOTIONS, ROLLOUTS, SOLUTIONS, TOKEN_IDS, rollout_outcomes
 from pipeline.data.grown import in_rounds
 from pipeline.estimators.base import Learner
 from pipeline.estimators.tree import trials_of
@@ -51,16 +44,14 @@ class UnitBuffer:
         self,
         log: UnitLog,
         *,
-        grader: str,
         unit_target: UnitTarget,
         learner: Learner | None = None,
         with_tokens: bool = False,
     ) -> None:
         """`with_tokens`: the log has the tokens of rollouts."""
         self._log = log
-        self._with_tokens = with_tokens
+        self._rollouts = ROLLOUTS.with_extra(TOKEN_IDS) if with_tokens else ROLLOUTS
         self._learner = learner
-        self._grader = grader
         self.unit_target = unit_target
         self._writing = asyncio.Lock()
         self._uninterrupted = Uninterrupted()
@@ -105,14 +96,14 @@ class UnitBuffer:
             if name == "rollouts"
             for key, outcome in rollout_outcomes(table).items()
         }
-        drawn = [each for name, table in tables if name == "solutions" for each in sampled_solutions(table)]
-        promoted = [each for name, table in tables if name == "promotions" for each in promotions_of(table)]
+        drawn = [each for name, table in tables if name == "solutions" for each in SOLUTIONS.from_table(table)]
+        promoted = [each for name, table in tables if name == "promotions" for each in PROMOTIONS.from_table(table)]
         promotions = {each.chain_id: each for each in promoted}
-        solutions = {(each.solution.problem_id, each.draw): each for each in drawn}
+        solutions = {(each.problem_id, each.draw): each for each in drawn}
         self._new_rollouts = {key: rollout for key, rollout in self._new_rollouts.items() if key not in logged}
         self._new_solutions = {key: each for key, each in self._new_solutions.items() if key not in solutions}
         self._new_promotions = {key: each for key, each in self._new_promotions.items() if key not in promotions}
-        self.outcomes = {key: _outcome(rollout) for key, rollout in self._new_rollouts.items()} | logged
+        self.outcomes = {key: rollout.outcome for key, rollout in self._new_rollouts.items()} | logged
         self.solutions = self._new_solutions | solutions
         self._promotions = self._new_promotions | promotions
         self.state = state
@@ -135,9 +126,9 @@ class UnitBuffer:
 
     def add_rollout(self, rollout: Rollout) -> None:
         """Add a finished rollout, unless another process has committed it in the meantime."""
-        key = rollout.completion.request.request_id
+        key = rollout.rollout_id
         if key not in self.outcomes:
-            outcome = _outcome(rollout)
+            outcome = rollout.outcome
             self._new_rollouts[key] = rollout
             self.outcomes[key] = outcome
             self._of_prefix.setdefault(outcome.prefix_id, []).append(outcome)
@@ -157,7 +148,7 @@ class UnitBuffer:
 
     def add_solution(self, drawn: SampledSolution) -> None:
         """Add a sampled chain, as `add_rollout` does."""
-        key = drawn.solution.problem_id, drawn.draw
+        key = drawn.problem_id, drawn.draw
         if key not in self.solutions:
             self._new_solutions[key] = self.solutions[key] = drawn
 
@@ -217,14 +208,14 @@ class UnitBuffer:
         return _Results(dict(self._new_rollouts), dict(self._new_solutions), dict(self._new_promotions))
 
     def _append(self, new: "_Results") -> bool:
-        tokens = sum(rollout.completion.n_tokens for rollout in new.rollouts.values())
+        tokens = sum(rollout.n_tokens for rollout in new.rollouts.values())
         return self._log.append(self._tables(new), Totals(rollouts=len(new.rollouts), tokens=tokens))
 
     def _tables(self, new: "_Results") -> dict[str, pa.Table]:
         return {
-            "solutions": solutions_table(list(new.solutions.values())),
-            "rollouts": rollouts_table(list(new.rollouts.values()), self._grader, with_tokens=self._with_tokens),
-            "promotions": promotions_table(list(new.promotions.values())),
+            "solutions": SOLUTIONS.to_table(list(new.solutions.values())),
+            "rollouts": self._rollouts.to_table(list(new.rollouts.values())),
+            "promotions": PROMOTIONS.to_table(list(new.promotions.values())),
         }
 
 
@@ -238,16 +229,3 @@ class _Results:
 
     def __bool__(self) -> bool:
         return bool(self.rollouts or self.solutions or self.promotions)
-
-
-def _outcome(rollout: Rollout) -> RolloutOutcome:
-    completion = rollout.completion
-    return RolloutOutcome(
-        prefix_id=completion.request.prefix.prefix_id,
-        issue_index=completion.request.issue_index,
-        round=completion.request.round,
-        reached_prefix_id=rollout.reached_prefix_id,
-        finish=completion.finish,
-        n_tokens=completion.n_tokens,
-        verdict=rollout.grade.verdict,
-    )

@@ -19,14 +19,13 @@ from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load, Verdicts
 from pipeline.core.records import InputRow, UnitTarget
-from pipeline.core.schemas import LEARNED
-from pipeline.core.tables import rejects_table
+from pipeline.core.tables import LEARNED, REJECTS
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
 from pipeline.engines.roofline import common
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
-from pipeline.graders.registry import checker_for, grader_version
+from pipeline.graders.registry import checker_for
 from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.growing import Growth
@@ -248,7 +247,6 @@ class Worker:
         log = self._log(self._storage, task.unit.unit_id, task.known_length, offered)
         buffer = UnitBuffer(
             log,
-            grader=grader_version(),
             unit_target=task.unit_target,
             learner=self._estimator.learner,
             with_tokens=self._settings.sampling.store_tokens,
@@ -276,7 +274,7 @@ class Worker:
     def _tables(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {
             LABELS: labels_of(result.chains, result.trials, self._estimator, result.state),
-            "rejects": rejects_table(result.rejects),
+            "rejects": REJECTS.to_table(result.rejects),
         }
         if (learner := self._estimator.learner) is not None:
             tables[learner.table] = learner.to_table(result.state)

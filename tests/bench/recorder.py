@@ -62,9 +62,7 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
         record = Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(unit_settings(config), recorder, checker)
         for unit in units_of(storage, record):
-            buffer = UnitBuffer(
-                UnitLog(storage, unit.unit_id), grader="", unit_target=unit_target_of(*deciding(config))
-            )
+            buffer = UnitBuffer(UnitLog(storage, unit.unit_id), unit_target=unit_target_of(*deciding(config)))
             with suppress(EngineDied):  # the recorder answers nothing
                 asyncio.run(labeller.label(unit_rows(storage, unit), buffer))
     return recorder.requests

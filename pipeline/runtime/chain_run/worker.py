@@ -109,7 +109,7 @@ class ChainWork(Protocol[Result]):
         ...
 
     def collect(self, chains: pa.Table) -> Collected[Result]:
-        """What collects the results of a unit. `chains`: the unit's, of `schemas.CHAINS`."""
+        """What collects the results of a unit. `chains`: the unit's, of `tables.CHAINS`."""
         ...
 
     def begin(self, pressure: Backpressure) -> None:
@@ -135,7 +135,7 @@ class OneResultEach(ChainWork[Result], Protocol[Result]):
         ...
 
     def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
-        """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
+        """The rows of results. `chains`: of `tables.CHAINS`, in the order of `results`."""
         ...
 
     def totals(self, rows: pa.Table) -> Totals:

@@ -12,7 +12,7 @@ from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
 from pipeline.runtime.chain_run.chains import ChainSource
 from pipeline.runtime.chain_run.given import Given, GivenChains, chain_tables, given_identity

@@ -11,8 +11,7 @@ import pyarrow as pa
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
-from pipeline.core.schemas import FINDINGS
-from pipeline.core.tables import storable
+from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.worker import ChainWorker, OneResultEach
 from pipeline.runtime.checking.children import StepChecker
@@ -113,22 +112,21 @@ def checking_worker(task: CheckTask, around: Surroundings) -> ChainWorker[Steps]
 
 
 def findings_table(chains: pa.Table, checked: Sequence[Sequence[CheckedStep]], *, verifier: str) -> pa.Table:
-    """The rows of checked chains, one for each step. `chains`: of the schema CHAINS, in the order of `checked`."""
+    """The rows of checked chains, one for each step. `chains`: of the table CHAINS, in the order of `checked`."""
     known = [chains[name].to_pylist() for name in ("row", "chain_id", "problem_id")]
-    rows = [
-        {
-            "row": row,
-            "chain_id": chain_id,
-            "problem_id": problem_id,
-            "step_index": index,
-            "verifier": verifier,
-            "verdict": step.finding.verdict.value,
-            "covers": step.finding.covers.value,
-            "evidence": storable(step.finding.evidence),
-            "fault": step.fault and step.fault.value,
-        }
+    found = [
+        StepFinding(
+            row=row,
+            chain_id=chain_id,
+            problem_id=problem_id,
+            step_index=index,
+            verifier=verifier,
+            verdict=step.finding.verdict,
+            covers=step.finding.covers,
+            evidence=step.finding.evidence,
+            fault=step.fault,
+        )
         for row, chain_id, problem_id, steps in zip(*known, checked, strict=True)
         for index, step in enumerate(steps, start=1)
     ]
-    columns = [pa.array([row[field.name] for row in rows], field.type) for field in FINDINGS]
-    return pa.Table.from_arrays(columns, schema=FINDINGS)
+    return FINDINGS.to_table(found)

@@ -8,7 +8,7 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
-from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS, SCHEMA_VERSION
+from pipeline.core.tables import CHAINS, CHAINS_WITH_ANSWERS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import EmbeddedConfig
@@ -56,7 +56,7 @@ def judge_run(
 
 def judge_source(config: JudgeRunConfig) -> ChainSource:
     """The chains to judge. Known answers are among them only with `judge.show_answer`."""
-    schema = CHAINS_WITH_ANSWERS if config.judge.show_answer else CHAINS
+    schema = CHAINS_WITH_ANSWERS.schema if config.judge.show_answer else CHAINS.schema
     return ChainSource(
         place=config.run_dir,
         tables=lambda _: labelled_chains(config.run_dir, schema, partial=config.partial),

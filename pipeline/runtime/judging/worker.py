@@ -13,7 +13,8 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind, Totals
-from pipeline.core.tables import critiques_table, storable
+from pipeline.core.table import storable
+from pipeline.core.tables import critiques_table
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques

@@ -8,7 +8,7 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RUN_DIR, named
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.runtime.chain_run.given import given_identity
 from pipeline.runtime.chain_run.run import ChainRunTask, Hiring, Running, run_over_chains
 from pipeline.runtime.scoring.calibrated import calibration_id

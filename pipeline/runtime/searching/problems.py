@@ -7,8 +7,8 @@ from typing import Any
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.ids import row_content
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
-from pipeline.core.schemas import CHAINS_WITH_ANSWERS
-from pipeline.core.tables import storable
+from pipeline.core.table import storable
+from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
 from pipeline.data.rows import is_given, read_rows
 from pipeline.data.steps import step_texts
@@ -24,7 +24,7 @@ from pipeline.searches.registry import search_for
 def search_source(config: SearchRunConfig) -> ChainSource:
     return ChainSource(
         place="the given data" if is_given(config.data.path) else config.data.path,
-        tables=lambda left_out: numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS),
+        tables=lambda left_out: numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS.schema),
         to_do="search",
         done="searched",
         results="searches",

@@ -8,7 +8,7 @@ from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.progress import ChainRun
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.data.rows import input_digest
 from pipeline.engines.registry import policy_for
 from pipeline.graders.registry import grader_version

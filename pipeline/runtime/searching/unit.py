@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem
-from pipeline.core.tables import storable
+from pipeline.core.table import TABLES, storable
+from pipeline.core.tables import SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import Completed, New
 from pipeline.runtime.searching.written import Written
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
-from pipeline.searches.log import (
-    SampleAnswer,
-    ScoreAnswer,
-    sample_answers,
-    samples_table,
-    score_answers,
-    step_scores_table,
-)
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
@@ -67,6 +60,7 @@ class _Running:
         # Rows with different chains of one problem are independent.
         chain = self.search.problem.chain_id if self.search.given else ""
         return Written(
+            row=self.search.problem.row,
             ask=ask,
             asked=content_id("request", ask.key, chain) if chain else ask.key,
             problem=self.problem,
@@ -188,26 +182,26 @@ class UnitSearches:
     def take(self, results: Mapping[int, SampleAnswer | None]) -> None:
         for row, answer in results.items():
             if answer is not None:
-                self.searches[row].fail(answer)
+                self.searches[row].fail(answer := answer._replace(row=row))
                 self._new[row][0][answer.sample_id] = answer
 
     def new(self) -> New | None:
-        samples = [(row, each) for row, (answers, _) in self._new.items() for each in answers.values()]
-        scores = [(row, each) for row, (_, answers) in self._new.items() for each in answers.values()]
+        samples = [each for answers, _ in self._new.values() for each in answers.values()]
+        scores = [each for _, answers in self._new.values() for each in answers.values()]
         if not samples and not scores:
             return None
-        tables = {SAMPLES: samples_table(samples), STEP_SCORES: step_scores_table(scores)}
+        tables = {SAMPLES: TABLES[SAMPLES].to_table(samples), STEP_SCORES: TABLES[STEP_SCORES].to_table(scores)}
         totals = part_totals([tables[SAMPLES]], [tables[STEP_SCORES]])
         return New(tables=tables, totals=totals, rows=(samples, scores))
 
     def committed(self, new: New) -> None:
         samples, scores = new.rows
-        for row, answer in samples:
-            self._new[row][0].pop(answer.sample_id, None)
-            self._known[row][0][answer.sample_id] = answer
-        for row, score in scores:
-            self._new[row][1].pop(score.prefix_id, None)
-            self._known[row][1][score.prefix_id] = score
+        for answer in samples:
+            self._new[answer.row][0].pop(answer.sample_id, None)
+            self._known[answer.row][0][answer.sample_id] = answer
+        for score in scores:
+            self._new[score.row][1].pop(score.prefix_id, None)
+            self._known[score.row][1][score.prefix_id] = score
 
     def completed(self, log: UnitLog, last: New | None) -> Completed:
         # Answers that follow a lost one, which is another text now.
@@ -310,6 +304,7 @@ class UnitSearches:
             raw, last = found.scores[step - 1], step == len(path)
             answers.append(
                 ScoreAnswer(
+                    row=row,
                     prefix_id=node.prefix_id,
                     step=step,
                     score=self.work.calibrated(step, raw),
@@ -330,11 +325,11 @@ def _answers(log: UnitLog, rows: Mapping[int, object]) -> dict[int, _Answers]:
     """The answers that a log has, by row."""
     known: dict[int, _Answers] = {row: ({}, {}) for row in rows}
     for table in log.rows(SAMPLES):
-        for row, answer in sample_answers(table):
-            known[row][0][answer.sample_id] = answer
+        for answer in TABLES[SAMPLES].from_table(table):
+            known[answer.row][0][answer.sample_id] = answer
     for table in log.rows(STEP_SCORES):
-        for row, score in score_answers(table):
-            known[row][1][score.prefix_id] = score
+        for score in TABLES[STEP_SCORES].from_table(table):
+            known[score.row][1][score.prefix_id] = score
     return known
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.records import ChainText
+from pipeline.core.tables import SampleAnswer
 from pipeline.data.prompts import Prompter
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
@@ -31,7 +32,7 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.searches.base import Search
-from pipeline.searches.log import SampleAnswer, failure
+from pipeline.searches.log import failure
 from pipeline.searches.problem import search_problems
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
@@ -123,7 +124,7 @@ class Searching(ChainWork[SampleAnswer | None]):
             raise self._error
 
     def failed(self, chain: ChainText) -> SampleAnswer | None:
-        return failure(chain.problem_id)
+        return failure(chain.problem_id, row=0)  # Who takes it knows the row.
 
     def snapshot(self) -> Snapshot:
         scoring = 0 if self.scores is None else self.scores.open
