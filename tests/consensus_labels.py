@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.schemas import CONSENSUS
+from pipeline.core.tables import CONSENSUS, LABELS_CONSENSUS
 from pipeline.storage.commits import publish_or_refuse
 from pipeline.storage.editions import LABELS, arrange, current_shards, edition_sequence, new_edition
 from pipeline.storage.local import LocalStorage
@@ -79,7 +79,9 @@ def consensus_row(row: Row, witnesses: Mapping[str, Witness], *, soft: bool = Fa
 
 def with_consensus(labels: pa.Table, witnesses: Mapping[str, Witness], *, soft: bool, rule: str) -> pa.Table:
     rows = [{**row, **consensus_row(row, witnesses, soft=soft), "label_rule": rule} for row in labels.to_pylist()]
-    return pa.Table.from_pylist(rows, schema=pa.schema([*labels.schema, *CONSENSUS]))
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([*labels.schema, *map(LABELS_CONSENSUS.schema.field, CONSENSUS)])
+    )
 
 
 JUDGE, SCORES = "judge:qwen", "scores:prm.parquet"

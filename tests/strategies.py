@@ -6,13 +6,9 @@ from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
-    Completion,
     Finish,
-    Grade,
     InputRow,
-    Prefix,
     Problem,
-    Request,
     Rollout,
     RowLocation,
     Solution,
@@ -125,20 +121,21 @@ def input_rows(draw: st.DrawFn) -> InputRow:
 def rollouts(draw: st.DrawFn) -> Rollout:
     """A finished completion with any text and any verdict."""
     prefix_id, issue_index = draw(hex_ids), draw(st.integers(0, 99_999))
-    problem = Problem(problem_id=draw(hex_ids), text="?", golds=("1",))
-    prefix = Prefix(prefix_id=prefix_id, step_index=draw(st.integers(0, 9_999)), text="", prompt_ids=())
-    request = Request(
-        request_id=rollout_id(prefix_id, issue_index),
+    return Rollout(
+        rollout_id=rollout_id(prefix_id, issue_index),
+        prefix_id=prefix_id,
+        problem_id=draw(hex_ids),
+        step_index=draw(st.integers(0, 9_999)),
         issue_index=issue_index,
-        problem=problem,
-        prefix=prefix,
         round=draw(st.integers(0, 9_999)),
+        reached_prefix_id=draw(st.none() | hex_ids),
+        text=draw(any_text),
+        finish=draw(st.sampled_from(Finish)),
+        n_tokens=draw(st.integers(0, 2**20)),
+        answer=draw(any_text),
+        verdict=draw(st.sampled_from(Verdict)),
+        grader="g1",
     )
-    completion = Completion(
-        request=request, text=draw(any_text), finish=draw(st.sampled_from(Finish)), n_tokens=draw(st.integers(0, 2**20))
-    )
-    grade = Grade(verdict=draw(st.sampled_from(Verdict)), answer=draw(any_text), ms=0.5)
-    return Rollout(completion=completion, grade=grade, reached_prefix_id=draw(st.none() | hex_ids))
 
 
 @st.composite

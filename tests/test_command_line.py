@@ -17,7 +17,7 @@ from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
 from pipeline.judges.registry import JUDGES

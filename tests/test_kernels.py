@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.table import TABLES
 from pipeline.estimators.pooled.grid import POINTS
 from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel
 from pipeline.estimators.pooled.learning import TABLE, kernel_of, kernel_table
@@ -24,7 +24,7 @@ def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
         chains=chains,
     )
     table = kernel_table(kernel)
-    assert table.schema.equals(SCHEMAS[TABLE])
+    assert table.schema.equals(TABLES[TABLE].schema)
     back = kernel_of(table)
     assert back.chains == chains
     for name in ("start", "steps", "last"):
@@ -37,4 +37,4 @@ def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
 def test_a_kernel_of_another_version_is_refused(change: dict[str, object]) -> None:
     row = kernel_table(PRIOR).to_pylist()[0] | change
     with pytest.raises(ValueError, match="another version"):
-        kernel_of(pa.Table.from_pylist([row], schema=SCHEMAS[TABLE]))
+        kernel_of(pa.Table.from_pylist([row], schema=TABLES[TABLE].schema))

@@ -16,7 +16,6 @@ from pipeline.analysis.audit.invariants import (
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     Finish,
-    Grade,
     InputRow,
     Problem,
     RolloutOutcome,
@@ -121,12 +120,11 @@ def row(line: int, steps: int) -> InputRow:
 
 def drawn(draw: int, tokens: tuple[int, ...], chain_id: str) -> SampledSolution:
     ends = (1,) if tokens else ()
-    solution = Solution(
-        chain_id=chain_id, problem_id=PROBLEM.problem_id, source_id=None, text="x" * len(ends), ends=ends,
-        token_ids=tokens, token_ends=(len(tokens),) if tokens else (),
+    return SampledSolution(
+        chain_id=chain_id, problem_id=PROBLEM.problem_id, source_id=None, draw=draw, text="x" * len(ends), ends=ends,
+        token_ids=tokens, token_ends=(len(tokens),) if tokens else (), finish=Finish.STOP, answer="1",
+        verdict=Verdict.CORRECT,
     )  # fmt: skip
-    grade = Grade(verdict=Verdict.CORRECT, answer="1", ms=0.0)
-    return SampledSolution(solution=solution, draw=draw, finish=Finish.STOP, grade=grade)
 
 
 DRAWS = [drawn(0, (1,), "a"), drawn(1, (2,), "b"), drawn(2, (1,), "a"), drawn(3, (), "c")]

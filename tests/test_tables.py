@@ -25,20 +25,16 @@ from pipeline.core.records import (
     Chain,
     ChainText,
     ChainValues,
-    Completion,
     Counts,
     Critique,
     Finish,
-    Grade,
     InputRow,
-    Prefix,
     Problem,
     Promotion,
     Reading,
     ReadingKind,
     Reject,
     RejectReason,
-    Request,
     Rollout,
     RowLocation,
     SampledSolution,
@@ -46,43 +42,40 @@ from pipeline.core.records import (
     StepOpinion,
     Verdict,
 )
-from pipeline.core.schemas import LABELS_GROWN, SCHEMAS
+from pipeline.core.table import TABLES, storable
 from pipeline.core.tables import (
+    GIVEN_OUTCOME,
+    INPUTS,
+    LABELS_GROWN,
+    PROMOTIONS,
+    READINGS,
+    REJECTS,
+    ROLLOUTS,
+    SAMPLES,
+    SOLUTIONS,
+    STEP_SCORES,
+    TOKEN_IDS,
+    NewReading,
+    SampleAnswer,
+    ScoreAnswer,
     critiques_table,
-    input_rows,
-    inputs_table,
-    labels_table,
-    promotions_of,
-    promotions_table,
     readings_of,
-    readings_table,
-    rejects_table,
-    rollouts_table,
-    solutions_table,
-    storable,
     turns_of,
 )
 from pipeline.estimators.fixed import measured_value, terminal_value
+from pipeline.estimators.labelling import valued_labels
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.runtime.checking.task import findings_table
 from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores
-from pipeline.searches.log import (
-    SampleAnswer,
-    ScoreAnswer,
-    nodes_of,
-    root_of,
-    sample_answers,
-    samples_table,
-    score_answers,
-    step_scores_table,
-)
+from pipeline.searches.log import nodes_of, root_of
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import tables_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
+from pipeline.storage.units import input_rows, staged_row
 from pipeline.verifiers.base import CheckedStep, Covers, Fault, Finding, StepVerdict
 from tests import strategies as our
 from tests.settings import estimator_settings
@@ -91,7 +84,6 @@ PROBLEM = Problem(problem_id="a" * 20, text="Сколько?\nHow many?", golds=
 CHAIN = Solution(
     chain_id="b" * 20, problem_id="a" * 20, source_id="r1", text="one\ntwo\n3", ends=(4, 8, 9), token_ids=(5, 6)
 )
-STEPS = ("one", "two", "3")
 MEASURED = measured_value(Counts(correct=3, graded=7, ungraded=1, truncated=2, tokens=80), estimator_settings("fixed"))
 UNMEASURED = measured_value(Counts(ungraded=4, tokens=11), estimator_settings("fixed"))
 
@@ -104,6 +96,7 @@ def labelled(chain: Solution = CHAIN, *, answer: str | None = "3", outcome: bool
         prefix_ids=("e" * 20, "f" * 20, "0" * 20),
         final_answer=answer,
         outcome=outcome,
+        policy="oracle:seed=0,spread=0.35",
     )
 
 
@@ -111,57 +104,34 @@ def labels(chains: Sequence[Chain]) -> pa.Table:
     values = ChainValues(
         root=MEASURED, steps=(MEASURED, UNMEASURED, terminal_value(outcome=True, threshold=0.5)), labels=(1, None, 1)
     )
-    return labels_table(
-        chains,
-        [values] * len(chains),
-        [STEPS] * len(chains),
-        estimator="fixed",
-        label_rule="any",
-        policy="oracle:seed=0,spread=0.35",
-    )
+    return valued_labels(chains, [values] * len(chains), estimator_settings("fixed"))
 
 
 @given(st.lists(our.input_rows(), max_size=5))
 def test_input_rows_come_back_as_they_went_in(rows: list[InputRow]) -> None:
     bare = [replace(row, given_outcome=None) for row in rows]
-    table = inputs_table(bare)
-    assert table.schema.equals(SCHEMAS["inputs"])
+    table = INPUTS.to_table(list(map(staged_row, bare)))
+    assert table.schema.equals(TABLES["inputs"].schema)
     assert input_rows(table) == bare
-    assert input_rows(inputs_table(rows, with_outcomes=True)) == rows
+    assert input_rows(INPUTS.with_extra(GIVEN_OUTCOME).to_table(list(map(staged_row, rows)))) == rows
 
 
 @given(st.lists(our.rollouts(), max_size=8))
 def test_the_log_is_sorted_and_complete(rollouts: list[Rollout]) -> None:
-    table = rollouts_table(rollouts, "g1")
-    assert table.schema.equals(SCHEMAS["rollouts"])
+    table = ROLLOUTS.to_table(rollouts)
+    assert table.schema.equals(TABLES["rollouts"].schema)
     table.validate(full=True)
     rows = [row | {"reached_prefix_id": row["reached_prefix_id"] or ""} for row in table.to_pylist()]
-    assert [row["rollout_id"] for row in rows] == sorted(rollout.completion.request.request_id for rollout in rollouts)
-    expected = sorted(
-        (
-            completion.request.request_id,
-            completion.request.prefix.prefix_id,
-            completion.request.problem.problem_id,
-            completion.request.prefix.step_index,
-            completion.request.issue_index,
-            completion.request.round,
-            rollout.reached_prefix_id or "",
-            storable(completion.text),
-            completion.finish.value,
-            completion.n_tokens,
-            storable(rollout.grade.answer),
-            rollout.grade.verdict.value,
-            "g1",
-        )
-        for rollout in rollouts
-        for completion in [rollout.completion]
-    )
-    assert sorted(tuple(row.values()) for row in rows) == expected
+    assert [row["rollout_id"] for row in rows] == sorted(rollout.rollout_id for rollout in rollouts)
+    for row, rollout in zip(rows, sorted(rollouts, key=lambda each: each.rollout_id), strict=True):
+        texts = {"text": storable(rollout.text), "answer": storable(rollout.answer)}
+        wanted = rollout._asdict() | texts | {"reached_prefix_id": rollout.reached_prefix_id or ""}
+        assert row == {name: value for name, value in wanted.items() if name != TOKEN_IDS}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(our.rollouts(), min_size=1, max_size=8, unique_by=lambda rollout: rollout.completion.request.request_id),
+    st.lists(our.rollouts(), min_size=1, max_size=8, unique_by=lambda rollout: rollout.rollout_id),
     st.randoms(use_true_random=False),
 )
 def test_equal_rollouts_in_any_order_give_equal_bytes(
@@ -171,7 +141,7 @@ def test_equal_rollouts_in_any_order_give_equal_bytes(
     random.shuffle(shuffled)
     folder = tmp_path_factory.mktemp("equal")
     left, right = (
-        write_shard(LocalStorage(folder), "rollouts", "c" * 20, [rollouts_table(some, "g1")])
+        write_shard(LocalStorage(folder), "rollouts", "c" * 20, [ROLLOUTS.to_table(some)])
         for some in (rollouts, shuffled)
     )
     assert left == right
@@ -188,13 +158,13 @@ def test_storable_text_is_utf8_and_differs_at_lone_surrogates_only(text: str) ->
 
 def test_lone_surrogates_can_be_stored_wherever_a_model_or_a_file_may_put_them() -> None:
     lone = "a\ud800b"
-    rejects = rejects_table(
+    rejects = REJECTS.to_table(
         [
             Reject(location=RowLocation(file="f", line=1), reason=RejectReason.BAD_TEXT, detail=lone, source_id=lone),
             Reject(location=RowLocation(file="f", line=2), reason=RejectReason.CONTEXT, detail="long", step_index=3),
         ]
     )
-    assert rejects.schema.equals(SCHEMAS["rejects"])
+    assert rejects.schema.equals(TABLES["rejects"].schema)
     assert rejects.to_pylist() == [
         {"file": "f", "line": 1, "source_id": "a?b", "step_index": None, "reason": "bad_text", "detail": "a?b"},
         {"file": "f", "line": 2, "source_id": None, "step_index": 3, "reason": "context", "detail": "long"},
@@ -204,7 +174,7 @@ def test_lone_surrogates_can_be_stored_wherever_a_model_or_a_file_may_put_them()
 
 def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
     table = labels([labelled(), labelled(answer=None, outcome=None)])
-    assert table.schema.equals(SCHEMAS["labels"])
+    assert table.schema.equals(TABLES["labels"].schema)
     table.validate(full=True)
     first, second = table.to_pylist()
     assert first["value"] == [3 / 7, None, 1.0]
@@ -236,9 +206,9 @@ def test_labels_keep_what_is_unknown_apart_from_zero() -> None:
 
 def test_labels_say_which_chains_have_grown_where_all_chains_do() -> None:
     grown = labels([replace(labelled(), grown=mark) for mark in (False, True)])
-    assert grown.schema.equals(LABELS_GROWN)
+    assert grown.schema.equals(LABELS_GROWN.schema)
     assert grown["grown"].to_pylist() == [False, True]
-    assert labels([labelled()]).schema.equals(SCHEMAS["labels"])
+    assert labels([labelled()]).schema.equals(TABLES["labels"].schema)
 
 
 _INT = st.integers(0, 2**31 - 1)
@@ -283,10 +253,10 @@ PROMOTED = Promotion(
 
 @given(st.lists(_promotions, max_size=4))
 def test_promotions_come_back_as_they_went_in(promotions: list[Promotion]) -> None:
-    table = promotions_table(promotions)
-    assert table.schema.equals(SCHEMAS["promotions"])
+    table = PROMOTIONS.to_table(promotions)
+    assert table.schema.equals(TABLES["promotions"].schema)
     table.validate(full=True)
-    assert promotions_of(table) == promotions
+    assert PROMOTIONS.from_table(table) == promotions
 
 
 JUDGED = ChainText(chain_id="c" * 20, problem_id="p" * 20, problem="ф?", steps=("1", "2"), prefix_ids=("e", "f"))
@@ -309,7 +279,7 @@ def critiques() -> pa.Table:
 
 def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
     table = critiques()
-    assert table.schema.equals(SCHEMAS["critiques"])
+    assert table.schema.equals(TABLES["critiques"].schema)
     table.validate(full=True)
     assert readings_of(table) == list(READ)
     rows = table.to_pylist()
@@ -317,8 +287,8 @@ def test_critiques_and_their_readings_come_back_as_they_went_in() -> None:
     assert [row["vote"] for row in rows] == [0, 1, 2, 3]
     ids = [row["critique_id"] for row in rows]
     assert len(set(ids)) == len(READ)
-    again = readings_table(ids, READ)
-    assert again.schema.equals(SCHEMAS["readings"])
+    again = READINGS.to_table(list(map(NewReading, ids, READ)))
+    assert again.schema.equals(TABLES["readings"].schema)
     assert readings_of(again) == list(READ)
 
 
@@ -357,19 +327,23 @@ def log_of_search() -> tuple[list[SampleAnswer], list[ScoreAnswer]]:
     }
     asked = Sample(node=root, draw=0)
     first = SampleAnswer(
-        sample_id=asked.key, node_id=root.node_id, draw=0, steps=1, number=0, ended=False, n_tokens=4, n_prompt_tokens=9,
+        row=7, sample_id=asked.key, node_id=root.node_id, draw=0, steps=1, number=0, ended=False, n_tokens=4, n_prompt_tokens=9,
         seconds=0.5, took=0.25, **of_first,  # type: ignore[arg-type]
     )  # fmt: skip
     (node,) = nodes_of(SEARCHED.problem_id, asked, first)
     rest = Sample(node=node, draw=4, steps=WHOLE)
     second = SampleAnswer(
-        sample_id=rest.key, node_id=node.node_id, draw=4, steps=WHOLE, number=1, ended=True, answer="3", n_tokens=3,
+        row=7, sample_id=rest.key, node_id=node.node_id, draw=4, steps=WHOLE, number=1, ended=True, answer="3", n_tokens=3,
         verdict=Verdict.CORRECT, n_prompt_tokens=11, **of_rest,  # type: ignore[arg-type]
     )  # fmt: skip
     *_, last = nodes_of(SEARCHED.problem_id, rest, second)
     scores = [
-        ScoreAnswer(prefix_id=node.prefix_id, step=1, score=0.5, raw_score=0.75, reliability=0.5, n_tokens=9, took=1.0),
-        ScoreAnswer(prefix_id=last.prefix_id, step=3, score=None, raw_score=None, fault="too_long", n_computed=3),
+        ScoreAnswer(
+            row=7, prefix_id=node.prefix_id, step=1, score=0.5, raw_score=0.75, reliability=0.5, n_tokens=9, took=1.0
+        ),
+        ScoreAnswer(
+            row=7, prefix_id=last.prefix_id, step=3, score=None, raw_score=None, fault="too_long", n_computed=3
+        ),
     ]
     return [first, second], scores
 
@@ -380,8 +354,8 @@ def tables_of_search() -> dict[str, pa.Table]:
     ended = ProblemSearch(SEARCHED, search)
     ended.replay(samples, scores)
     return {
-        "samples": samples_table([(7, each) for each in samples]),
-        "stepscores": step_scores_table([(7, each) for each in scores]),
+        "samples": SAMPLES.to_table(samples),
+        "stepscores": STEP_SCORES.to_table(scores),
         **tables_of([ended], search.settings, "m")._asdict(),
     }
 
@@ -389,10 +363,10 @@ def tables_of_search() -> dict[str, pa.Table]:
 def test_the_log_of_a_search_comes_back_as_it_went_in_and_says_what_was_found() -> None:
     tables, (samples, scores) = tables_of_search(), log_of_search()
     for name, table in tables.items():
-        assert table.schema.equals(SCHEMAS[name])
+        assert table.schema.equals(TABLES[name].schema)
         table.validate(full=True)
-    assert sample_answers(tables["samples"]) == [(7, each) for each in samples]
-    assert score_answers(tables["stepscores"]) == [(7, each) for each in scores]
+    assert SAMPLES.from_table(tables["samples"]) == samples
+    assert STEP_SCORES.from_table(tables["stepscores"]) == scores
     (candidate,) = tables["candidates"].to_pylist()
     assert candidate["steps"] == ["one", "2ф", "3"]
     assert candidate["step_scores"] == [0.5, None, None]
@@ -409,49 +383,56 @@ def test_the_log_of_a_search_comes_back_as_it_went_in_and_says_what_was_found() 
 
 
 def every_table() -> dict[str, pa.Table]:
-    prefix = Prefix(prefix_id="e" * 20, step_index=1, text="one\n", prompt_ids=(1, 2))
-    request = Request(request_id=rollout_id("e" * 20, 4), issue_index=4, problem=PROBLEM, prefix=prefix)
-    grade = Grade(verdict=Verdict.TIMEOUT, answer="\\frac{1}{2}", ms=1.0)
-    completion = Completion(request=request, text="so 3", finish=Finish.LENGTH, n_tokens=2, token_ids=(5, 6))
+    rollout = Rollout(
+        rollout_id=rollout_id("e" * 20, 4), prefix_id="e" * 20, problem_id=PROBLEM.problem_id, step_index=1, issue_index=4,
+        round=0, reached_prefix_id=None, text="so 3", finish=Finish.LENGTH, n_tokens=2, answer="\\frac{1}{2}",
+        verdict=Verdict.TIMEOUT, grader="g1", token_ids=(5, 6),
+    )  # fmt: skip
+    drawn = SampledSolution(
+        chain_id=CHAIN.chain_id, problem_id=CHAIN.problem_id, source_id=CHAIN.source_id, draw=2, text=CHAIN.text,
+        token_ids=CHAIN.token_ids, ends=CHAIN.ends, token_ends=CHAIN.token_ends, finish=Finish.STOP,
+        answer="\\frac{1}{2}", verdict=Verdict.TIMEOUT,
+    )  # fmt: skip
     row = InputRow(location=RowLocation(file="ф.jsonl", line=7), source_id=None, problem=PROBLEM, solution=CHAIN)
     bare = InputRow(location=RowLocation(file="ф.jsonl", line=8), source_id="x", problem=PROBLEM, solution=None)
     known = {"row": 0, "chain_id": "c" * 20, "problem_id": "p" * 20, "problem": "ф?", "steps": ["one", "two"]}
-    to_score = pa.Table.from_pylist([{**known, "prefix_ids": ["e" * 20, "f" * 20]}], schema=SCHEMAS["chains"])
+    to_score = pa.Table.from_pylist([{**known, "prefix_ids": ["e" * 20, "f" * 20]}], schema=TABLES["chains"].schema)
     scored = [StepScores(scores=(0.25, None), positions=(7, None), fault="too_long", n_tokens=9)]
     return {
-        "inputs": inputs_table([row, bare]),
-        "solutions": solutions_table([SampledSolution(solution=CHAIN, draw=2, finish=Finish.STOP, grade=grade)]),
-        "rollouts": rollouts_table([Rollout(completion=completion, grade=grade)], "g1"),
-        "promotions": promotions_table([PROMOTED]),
+        "inputs": INPUTS.to_table([staged_row(row), staged_row(bare)]),
+        "solutions": SOLUTIONS.to_table([drawn]),
+        "rollouts": ROLLOUTS.to_table([rollout]),
+        "promotions": PROMOTIONS.to_table([PROMOTED]),
         "allotments": pa.Table.from_pylist(
-            [{"unit_id": "a" * 20, "problem_id": "p" * 20, "budget": 2**40}], schema=SCHEMAS["allotments"]
+            [{"unit_id": "a" * 20, "problem_id": "p" * 20, "budget": 2**40}], schema=TABLES["allotments"].schema
         ),
-        "rejects": rejects_table(
+        "rejects": REJECTS.to_table(
             [Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="no JSON")]
         ),
         "verdicts": pa.Table.from_pylist(
-            [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}], schema=SCHEMAS["verdicts"]
+            [{"rollout_id": "a-0", "answer": "3", "verdict": "correct", "grader": "g1"}],
+            schema=TABLES["verdicts"].schema,
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
         "kernels": kernel_table(PRIOR),
         "chains": to_score,
         "critiques": critiques(),
         "findings": findings_of(to_score),
-        "readings": readings_table([f"{number:020d}" for number in range(len(READ))], READ),
+        "readings": READINGS.to_table([NewReading(f"{number:020d}", each) for number, each in enumerate(READ)]),
         "scores": scores_table(to_score, scored, aggregation=Aggregation.last, model="m"),
         "reliabilities": learned_table(learn([]), 0),
         **tables_of_search(),
         "states": pa.Table.from_pylist(
-            [{"estimator": "mine", "version": 1, "chains": 3, "state": '{"a": 0.25}'}], schema=SCHEMAS["states"]
+            [{"estimator": "mine", "version": 1, "chains": 3, "state": '{"a": 0.25}'}], schema=TABLES["states"].schema
         ),
     }
 
 
 def test_every_table_is_tested_for_its_readers() -> None:
-    assert every_table().keys() == SCHEMAS.keys()
+    assert every_table().keys() == TABLES.keys()
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_opens_in_pyarrow_and_polars(name: str, tmp_path: Path) -> None:
     table = every_table()[name]
     path = tmp_path / write_shard(LocalStorage(tmp_path), name, "d" * 20, [table]).file

@@ -43,8 +43,8 @@ from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.consensus.posterior import claims, posterior, posterior_labels, supported
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Chain, ChainText, ChainValues, Trials
-from pipeline.core.schemas import CONSENSUS, LABELS_CONSENSUS, RELIABILITIES
 from pipeline.core.statistics import Floats
+from pipeline.core.tables import CONSENSUS, LABELS, RELIABILITIES, LearnedReliabilities
 from pipeline.data.rows import input_digest
 from pipeline.data.steps import step_texts
 from pipeline.estimators import intervals
@@ -58,7 +58,7 @@ from pipeline.witnesses import registry
 from pipeline.witnesses.base import Witness, family
 from pipeline.witnesses.registry import witness_names_of, witnesses_of
 
-TABLE = "reliabilities"
+TABLE = RELIABILITIES.name
 """The table of an edition that holds what was learned."""
 
 
@@ -228,7 +228,7 @@ class Consensus:
         return None if learned is None else posterior(evidence, learned)
 
     def labels(self, unit: Measured, places: Sequence[Floats] | None, learned: Learned | None) -> pa.Table:
-        """The labels of a unit, with the columns of `schemas.CONSENSUS`. `places`: of its chains, see `places`."""
+        """The labels of a unit, with the columns of `tables.CONSENSUS`. `places`: of its chains, see `places`."""
         alone: list[Any] = unit.labels["label"].to_pylist()
         evidence = unit.evidence
         if places is None or learned is None:
@@ -249,13 +249,8 @@ class Consensus:
             "left_out": left_out,
             "opinions": [self._opinions(each) for each in evidence],
         }
-        wanted = {*unit.labels.column_names, *CONSENSUS.names}
-        schema = next(each for each in LABELS_CONSENSUS if {*each.names} == wanted)
-        columns = [
-            pa.array(computed[field.name], field.type) if field.name in computed else unit.labels[field.name]
-            for field in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        table = LABELS.with_extra(*unit.labels.column_names, *CONSENSUS)
+        return table.of_columns({**{name: unit.labels[name] for name in unit.labels.column_names}, **computed})
 
     def _truth(self, chain: Chain) -> int | None:
         steps = step_texts(chain.solution.text, chain.solution.ends)
@@ -296,9 +291,8 @@ def _place(chain: Chain, values: ChainValues, threshold: float) -> tuple[float, 
 
 
 def learned_table(learned: Learned, chains: int) -> pa.Table:
-    """What was learned, as a row of `schemas.RELIABILITIES`."""
-    row = {"chains": chains, "learned": json.dumps(learned.as_dict(), sort_keys=True)}
-    return pa.Table.from_pylist([row], schema=RELIABILITIES)
+    """What was learned, as a row of `tables.RELIABILITIES`."""
+    return RELIABILITIES.to_table([LearnedReliabilities(chains, json.dumps(learned.as_dict(), sort_keys=True))])
 
 
 def learned_from(table: pa.Table) -> Learned:

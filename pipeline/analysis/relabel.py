@@ -27,7 +27,7 @@ from pipeline.consensus.reliability import reliability_lines
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, Solution
-from pipeline.core.tables import verdicts_table
+from pipeline.core.tables import VERDICTS, RolloutVerdict
 from pipeline.data.prompts import opened_thinking, stem
 from pipeline.estimators.base import objection
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -191,14 +191,15 @@ class _Regrader:
         self._threads = threads
 
     def __call__(self, unit: StoredUnit) -> RegradedUnit:
-        drawn = {draw.solution.chain_id: draw.solution for draw in unit.drawn}
+        drawn = {draw.chain_id: draw.solution for draw in unit.drawn}
         solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
         given = {row.solution.chain_id: row.given_outcome for row in unit.rows() if row.solution}
         outcomes = [given.get(chain.solution.chain_id) for chain in unit.chains]
         chains = list(self._threads.map(self._with_outcome, unit.chains, solutions, outcomes))
-        return RegradedUnit(
-            chains=chains, verdicts=verdicts_table(self._grades(unit, _stems(unit.chains, solutions)), grader_version())
-        )
+        grades = sorted(self._grades(unit, _stems(unit.chains, solutions)).items())
+        grader = grader_version()
+        verdicts = [RolloutVerdict(rollout, grade.answer, grade.verdict, grader) for rollout, grade in grades]
+        return RegradedUnit(chains=chains, verdicts=VERDICTS.to_table(verdicts))
 
     def _grades(self, unit: StoredUnit, stems: Mapping[str, Stem]) -> dict[str, Grade]:
         grades: dict[str, Grade] = {}

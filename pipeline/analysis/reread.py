@@ -13,7 +13,8 @@ from pipeline.analysis.readings import Reader, reader_of, steps_of
 from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.tables import readings_of, readings_table
+from pipeline.core.tables import READINGS as READINGS_TABLE
+from pipeline.core.tables import NewReading, readings_of
 from pipeline.judges import PARSER_VERSION
 from pipeline.storage.commits import publish_or_refuse
 from pipeline.storage.editions import arrange, current_edition, current_files, new_edition, repaired_editions
@@ -77,7 +78,7 @@ def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
     for unit_id, table in critique_tables(judge):
         tables[unit_id] = _newly_read(own, judge, reader, unit_id, table)
         critiques += table.num_rows
-        changed += sum(was != now for was, now in zip(readings_of(table), readings_of(tables[unit_id]), strict=True))
+        changed += sum(was != now for was, now in zip(*map(readings_of, (table, tables[unit_id])), strict=True))
     edition = current_edition(editions, judge.run.wholes)
     if changed:
         files = [
@@ -93,4 +94,5 @@ def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
 def _newly_read(own: Storage, judge: StoredJudge, reader: Reader, unit_id: str, critiques: pa.Table) -> pa.Table:
     (unit,) = (unit for unit in judge.run.units if unit.unit_id == unit_id)
     readings = reader(critiques, steps_of(unit_chains(own, unit)))
-    return readings_table([str(each) for each in critiques["critique_id"].to_pylist()], readings)
+    ids = [str(each) for each in critiques["critique_id"].to_pylist()]
+    return READINGS_TABLE.to_table(list(map(NewReading, ids, readings)))

@@ -91,8 +91,9 @@ class Work(Generic[Config, Found]):
         from pipeline.runtime.chain_run.run import run_task
 
         run = self._loaded()
-        do: Callable[..., Found] = partial(run_task, run(config)) if isinstance(run, type) else partial(run, config)
-        return do(hire, watch, stop)
+        do: Any = partial(run_task, run(config)) if isinstance(run, type) else partial(run, config)
+        found: Found = do(hire, watch, stop)
+        return found
 
     def _loaded(self) -> Any:
         """The function or the class that `run` names."""

@@ -2,6 +2,22 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Annotated, NamedTuple
+
+
+class Column(NamedTuple):
+    """What `core.table` does otherwise with a field. `name`: of its column. `type`: of its values: string, coded (a text of
+    which there are few), int8 or int64. `null_if_empty`: an empty tuple is stored as null."""
+
+    name: str = ""
+    type: str = ""
+    null_if_empty: bool = False
+
+
+Coded = Annotated[str, Column(type="coded")]
+Int8 = Annotated[int, Column(type="int8")]
+Int64 = Annotated[int, Column(type="int64")]
+StepEnds = Annotated[tuple[int, ...], Column(name="step_ends")]
 
 TOO_LONG = "too_long"
 """Why steps have no score: they do not fit into the model's context."""
@@ -67,8 +83,7 @@ class RejectReason(StrEnum):
     FILTERED = "filtered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowLocation:
+class RowLocation(NamedTuple):
     """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1.
 
     `file` is empty for the rows that a Python call gave; `line` is then their number in the call. `str()` is the place for
@@ -76,7 +91,7 @@ class RowLocation:
     """
 
     file: str
-    line: int
+    line: Int64
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.file else f"row {self.line}"
@@ -90,10 +105,10 @@ class Reject:
     """
 
     location: RowLocation
-    reason: RejectReason
-    detail: str
     source_id: str | None = None
     step_index: int | None = None
+    reason: Annotated[RejectReason, Column(type="string")]
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,17 +217,7 @@ class Grade:
     by_machine: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
-    """A finished completion with its grade: one row of the log. `reached_prefix_id`: see `RolloutOutcome`."""
-
-    completion: Completion
-    grade: Grade
-    reached_prefix_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutOutcome:
+class RolloutOutcome(NamedTuple):
     """The part of a rollout that values are computed from: its prefix, its location in the order of issue, and its result.
 
     `reached_prefix_id`: the longest prefix of a chain of the problem that the rollout reproduced token for token, if any. It
@@ -228,18 +233,69 @@ class RolloutOutcome:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledSolution:
+class Rollout(NamedTuple):
+    """A finished completion with its grade: one row of the log. See `Request` and `RolloutOutcome`."""
+
+    rollout_id: str
+    prefix_id: str
+    problem_id: str
+    step_index: int
+    issue_index: int
+    round: int
+    reached_prefix_id: str | None
+    text: str
+    finish: Finish
+    n_tokens: int
+    answer: str
+    verdict: Verdict
+    grader: Coded
+    token_ids: tuple[int, ...] = ()
+
+    @property
+    def outcome(self) -> RolloutOutcome:
+        """What values are computed from."""
+        return RolloutOutcome(
+            prefix_id=self.prefix_id,
+            issue_index=self.issue_index,
+            round=self.round,
+            reached_prefix_id=self.reached_prefix_id,
+            finish=self.finish,
+            n_tokens=self.n_tokens,
+            verdict=self.verdict,
+        )
+
+
+class SampledSolution(NamedTuple):
     """The `draw`-th chain the policy sampled for a problem, graded."""
 
-    solution: Solution
+    chain_id: str
+    problem_id: str
+    source_id: str | None
     draw: int
+    text: str
+    token_ids: tuple[int, ...]
+    ends: StepEnds
+    token_ends: tuple[int, ...]
     finish: Finish
-    grade: Grade
+    answer: str
+    verdict: Verdict
+
+    @property
+    def solution(self) -> Solution:
+        """The chain."""
+        return Solution(
+            chain_id=self.chain_id,
+            problem_id=self.problem_id,
+            source_id=self.source_id,
+            text=self.text,
+            ends=self.ends,
+            token_ids=self.token_ids,
+            token_ends=self.token_ends,
+            complete=self.finish is Finish.STOP,
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promotion:
+class Promotion(NamedTuple):
     """A prefix that a rollout wrote and that `grow` measures: steps of rollout `rollout_id` after the prefix `prefix_id`, which
     is the last one on its way that was measured before, or is measured in the same round.
 
@@ -260,7 +316,7 @@ class Promotion:
     begin: int
     text: str
     token_ids: tuple[int, ...]
-    ends: tuple[int, ...]
+    ends: StepEnds
     token_ends: tuple[int, ...]
     rollouts: int
     gain: float
@@ -381,14 +437,16 @@ class StepOpinion(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(NamedTuple):
     """The verdict of a critique. `first_error`: number of the first step with an error, from 1; only with the kind ERROR.
     `steps`: what it says of each step; empty where the template asks for the first error alone, None where it skips a step."""
 
-    kind: ReadingKind
+    kind: Annotated[ReadingKind, Column(name="reading")]
     first_error: int | None = None
-    steps: tuple[StepOpinion | None, ...] = ()
+    steps: Annotated[
+        tuple[Annotated[StepOpinion, Column(type="string")] | None, ...],
+        Column(name="step_opinions", null_if_empty=True),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

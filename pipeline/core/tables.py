@@ -1,297 +1,332 @@
-"""Converts records to Arrow tables and back, with the schemas of `core.schemas`."""
+"""The tables of a run directory. The columns of each are a fixed contract, declared in the record of its rows or in a class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from pipeline.core.ids import critique_id
 from pipeline.core.records import (
     GROWN,
-    Chain,
     ChainText,
-    ChainValues,
+    Coded,
     Critique,
     Finish,
-    Grade,
-    InputRow,
-    Problem,
+    Int8,
+    Int64,
     Promotion,
     Reading,
-    ReadingKind,
     Reject,
     Rollout,
     RolloutOutcome,
     RowLocation,
     SampledSolution,
-    Solution,
-    StepOpinion,
-    StepValue,
+    StepEnds,
     Verdict,
 )
-from pipeline.core.schemas import (
-    CRITIQUES,
-    GIVEN_OUTCOME,
-    INPUTS,
-    INPUTS_WITH_OUTCOMES,
-    LABELS,
-    LABELS_GROWN,
-    LOG_KEYS,
-    PER_PREFIX,
-    PER_STEP,
-    PROMOTIONS,
-    READINGS,
-    REJECTS,
-    ROLLOUTS,
-    ROLLOUTS_WITH_TOKENS,
-    SOLUTIONS,
-    TOKEN_IDS,
-    VERDICTS,
-)
+from pipeline.core.table import Table
+
+SCHEMA_VERSION = 5
+"""The version of everything in a run directory. A run with another one is refused."""
+
+_Scores = tuple[float | None, ...]
+_Counts = tuple[int | None, ...]
 
 
-def rollouts_table(rollouts: Sequence[Rollout], grader: str, *, with_tokens: bool = False) -> pa.Table:
-    """The table of rollouts, one row per completion, sorted by `rollout_id` so that equal content gives equal bytes.
+class StagedRow(NamedTuple):
+    """A used row as its unit has it: a problem with a chain, or a problem for which the policy samples chains."""
 
-    `with_tokens`: with the column for their tokens.
-    """
-    ordered = sorted(rollouts, key=lambda rollout: rollout.completion.request.request_id)
-    completions = [rollout.completion for rollout in ordered]
-    requests = [completion.request for completion in completions]
-    return _table(
-        ROLLOUTS_WITH_TOKENS if with_tokens else ROLLOUTS,
-        {
-            "rollout_id": [request.request_id for request in requests],
-            "prefix_id": [request.prefix.prefix_id for request in requests],
-            "problem_id": [request.problem.problem_id for request in requests],
-            "step_index": [request.prefix.step_index for request in requests],
-            "issue_index": [request.issue_index for request in requests],
-            "round": [request.round for request in requests],
-            "reached_prefix_id": [rollout.reached_prefix_id for rollout in ordered],
-            "text": [storable(completion.text) for completion in completions],
-            "finish": [completion.finish.value for completion in completions],
-            "n_tokens": [completion.n_tokens for completion in completions],
-            "answer": [storable(rollout.grade.answer) for rollout in ordered],
-            "verdict": [rollout.grade.verdict.value for rollout in ordered],
-            "grader": [grader] * len(ordered),
-            TOKEN_IDS: [list(completion.token_ids) for completion in completions],
-        },
-    )
+    problem_id: str
+    problem: str
+    gold_answers: tuple[str, ...]
+    chain_id: str | None
+    source_id: str | None
+    solution: str | None
+    step_ends: tuple[int, ...] | None
+    location: RowLocation
+    given_outcome: bool | None
 
 
-OUTCOMES = (
-    "rollout_id",
-    "prefix_id",
-    "issue_index",
-    "round",
-    "reached_prefix_id",
-    "finish",
-    "n_tokens",
-    "verdict",
-)
+GIVEN_OUTCOME = "given_outcome"
+"""The column of `inputs` in files with rows that say whether their solution's final answer is correct."""
+INPUTS = Table("inputs", StagedRow, extra=[[GIVEN_OUTCOME]])
+TOKEN_IDS = "token_ids"
+"""The column of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
+ROLLOUTS = Table("rollouts", Rollout, key=("rollout_id",), ordered=True, extra=[[TOKEN_IDS]], read=RolloutOutcome)
+OUTCOMES = ("rollout_id", *RolloutOutcome._fields)
 """The columns that `rollout_outcomes` reads."""
+SOLUTIONS = Table("solutions", SampledSolution, key=("problem_id", "draw"))
+PROMOTIONS = Table("promotions", Promotion, key=("chain_id",))
 
 
 def rollout_outcomes(rollouts: pa.Table) -> dict[str, RolloutOutcome]:
     """Rollout id -> its outcome, from a table of rollouts."""
-    return {
-        rollout: RolloutOutcome(
-            prefix_id=prefix,
-            issue_index=issue,
-            round=number,
-            reached_prefix_id=reached,
-            finish=Finish(finish),
-            n_tokens=tokens,
-            verdict=Verdict(verdict),
-        )
-        for rollout, prefix, issue, number, reached, finish, tokens, verdict in zip(
-            *(rollouts[name].to_pylist() for name in OUTCOMES), strict=True
-        )
-    }
+    return dict(zip(map(str, rollouts["rollout_id"].to_pylist()), ROLLOUTS.from_table(rollouts), strict=True))
 
 
-def verdicts_table(grades: Mapping[str, Grade], grader: str) -> pa.Table:
-    """The grades of `regrade` by rollout id, sorted by rollout id."""
-    ordered = sorted(grades.items())
-    return _table(
-        VERDICTS,
-        {
-            "rollout_id": [rollout for rollout, _ in ordered],
-            "answer": [storable(grade.answer) for _, grade in ordered],
-            "verdict": [grade.verdict.value for _, grade in ordered],
-            "grader": [grader] * len(ordered),
-        },
-    )
+class Allotment(NamedTuple):
+    """What a growth may cost in a problem of a unit, in the unit of its budget. Problems without a row get nothing."""
+
+    unit_id: str
+    problem_id: str
+    budget: Int64
 
 
-def row_ids(table_name: str, table: pa.Table) -> list[tuple[object, ...]]:
-    """The key of each row of a table of the log, see `LOG_KEYS`."""
-    return list(zip(*(table[key].to_pylist() for key in LOG_KEYS[table_name]), strict=True))
+ALLOTMENTS = Table("allotments", Allotment)
 
 
-def in_order(table_name: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of the log as one table, sorted by the keys of its rows."""
-    one = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    return one.sort_by([(key, "ascending") for key in LOG_KEYS[table_name]])
+class RolloutVerdict(NamedTuple):
+    """The verdict of `regrade` on a rollout."""
+
+    rollout_id: str
+    answer: str
+    verdict: Verdict
+    grader: Coded
 
 
-def solutions_table(solutions: Sequence[SampledSolution]) -> pa.Table:
-    """All chains that the policy sampled, kept or not, with their tokens."""
-    return _table(
-        SOLUTIONS,
-        {
-            "chain_id": [drawn.solution.chain_id for drawn in solutions],
-            "problem_id": [drawn.solution.problem_id for drawn in solutions],
-            "source_id": [drawn.solution.source_id for drawn in solutions],
-            "draw": [drawn.draw for drawn in solutions],
-            "text": [drawn.solution.text for drawn in solutions],
-            "token_ids": [list(drawn.solution.token_ids) for drawn in solutions],
-            "step_ends": [list(drawn.solution.ends) for drawn in solutions],
-            "token_ends": [list(drawn.solution.token_ends) for drawn in solutions],
-            "finish": [drawn.finish.value for drawn in solutions],
-            "answer": [storable(drawn.grade.answer) for drawn in solutions],
-            "verdict": [drawn.grade.verdict.value for drawn in solutions],
-        },
-    )
+VERDICTS = Table("verdicts", RolloutVerdict)
+REJECTS = Table("rejects", Reject)
 
 
-def sampled_solutions(table: pa.Table) -> list[SampledSolution]:
-    """The inverse of `solutions_table`. The grading time is not stored, so it is 0."""
-    return [
-        SampledSolution(
-            solution=Solution(
-                chain_id=row["chain_id"],
-                problem_id=row["problem_id"],
-                source_id=row["source_id"],
-                text=row["text"],
-                ends=tuple(row["step_ends"]),
-                token_ids=tuple(row["token_ids"]),
-                token_ends=tuple(row["token_ends"]),
-                complete=row["finish"] == Finish.STOP,
-            ),
-            draw=row["draw"],
-            finish=Finish(row["finish"]),
-            grade=Grade(verdict=Verdict(row["verdict"]), answer=row["answer"], ms=0.0),
-        )
-        for row in table.to_pylist()
-    ]
+class KernelRow(NamedTuple):
+    """What the estimator `pooled` has learned: see `estimators.pooled.kernel`."""
+
+    prior: int
+    chains: Int64
+    start: tuple[float, ...]
+    steps: tuple[tuple[float, ...], ...]
+    last: tuple[tuple[float, ...], ...]
+    reproduced: tuple[tuple[float, ...], ...] | None
 
 
-_LISTS = "token_ids", "step_ends", "token_ends", "passed"
+KERNELS = Table("kernels", KernelRow)
 
 
-def promotions_table(promotions: Sequence[Promotion]) -> pa.Table:
-    """Prefixes that `grow` promoted, in their order."""
-    columns: dict[str, list[object]] = {
-        name: [getattr(each, name) for each in promotions] for name in PROMOTIONS.names if name not in _LISTS
-    }
-    return _table(
-        PROMOTIONS,
-        columns
-        | {
-            "token_ids": [list(each.token_ids) for each in promotions],
-            "step_ends": [list(each.ends) for each in promotions],
-            "token_ends": [list(each.token_ends) for each in promotions],
-            "passed": [list(each.passed) for each in promotions],
-        },
-    )
+class LearnedState(NamedTuple):
+    """The state that an estimator has learned, as JSON."""
+
+    estimator: str
+    version: int
+    chains: Int64
+    state: str
 
 
-def promotions_of(table: pa.Table) -> list[Promotion]:
-    """The inverse of `promotions_table`."""
-    return [
-        Promotion(
-            **{name: value for name, value in row.items() if name not in _LISTS},
-            token_ids=tuple(row["token_ids"]),
-            ends=tuple(row["step_ends"]),
-            token_ends=tuple(row["token_ends"]),
-            passed=tuple(row["passed"]),
-        )
-        for row in table.to_pylist()
-    ]
+STATES = Table("states", LearnedState)
+LEARNED = (KERNELS.name, STATES.name)
+"""Tables with the learned state of an estimator; a unit has at most one of them."""
 
 
-def inputs_table(rows: Sequence[InputRow], *, with_outcomes: bool = False) -> pa.Table:
-    """The used rows of one unit: each is a problem with a chain, or a problem for which the policy samples chains.
+class LearnedReliabilities(NamedTuple):
+    """What consensus labels learned of Monte Carlo and the witnesses, as JSON: one row for an edition."""
 
-    `with_outcomes`: with the column for outcomes that the rows give.
-    """
-    chains = [row.solution for row in rows]
-    return _table(
-        INPUTS_WITH_OUTCOMES if with_outcomes else INPUTS,
-        {
-            GIVEN_OUTCOME: [row.given_outcome for row in rows],
-            "problem_id": [row.problem.problem_id for row in rows],
-            "problem": [row.problem.text for row in rows],
-            "gold_answers": [list(row.problem.golds) for row in rows],
-            "chain_id": [chain and chain.chain_id for chain in chains],
-            "source_id": [row.source_id for row in rows],
-            "solution": [chain and chain.text for chain in chains],
-            "step_ends": [chain and list(chain.ends) for chain in chains],
-            "file": [row.location.file for row in rows],
-            "line": [row.location.line for row in rows],
-        },
-    )
+    chains: Int64
+    learned: str
 
 
-def input_rows(table: pa.Table) -> list[InputRow]:
-    """The inverse of `inputs_table`."""
-    return [
-        InputRow(
-            location=RowLocation(file=row["file"], line=row["line"]),
-            source_id=row["source_id"],
-            problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
-            solution=None
-            if row["chain_id"] is None
-            else Solution(
-                chain_id=row["chain_id"],
-                problem_id=row["problem_id"],
-                source_id=row["source_id"],
-                text=row["solution"],
-                ends=tuple(row["step_ends"]),
-            ),
-            given_outcome=row.get(GIVEN_OUTCOME),
-        )
-        for row in table.to_pylist()
-    ]
+RELIABILITIES = Table("reliabilities", LearnedReliabilities)
 
 
-def rejects_table(rejects: Sequence[Reject]) -> pa.Table:
-    """Rows that were not used, and single prefixes that could not be measured (with a `step_index`)."""
-    return _table(
-        REJECTS,
-        {
-            "file": [reject.location.file for reject in rejects],
-            "line": [reject.location.line for reject in rejects],
-            "source_id": [None if reject.source_id is None else storable(reject.source_id) for reject in rejects],
-            "step_index": [reject.step_index for reject in rejects],
-            "reason": [reject.reason.value for reject in rejects],
-            "detail": [storable(reject.detail) for reject in rejects],
-        },
-    )
+class Opinion(NamedTuple):
+    """What a witness says of a chain; a witness that says nothing of it is absent. `first_error`: for each step, the share of
+    the witness's votes (or its probability) that the chain's first error is there. `no_error`: the share that no step has one.
+    Together they are at most 1: the rest says nothing. `steps`: of a witness that checks steps, 1 holds, 0 refuted, null
+    unknown."""
+
+    witness: str
+    first_error: tuple[float, ...]
+    no_error: float
+    steps: tuple[Int8 | None, ...] | None
+
+
+class LabelColumns:
+    """One row per chain. List columns have one entry per step; `root_*` are those of the bare problem.
+
+    Labels of `estimator.rule=consensus` have more: `mc_label` are the labels by Monte Carlo alone. `p_error_free`: for each
+    step, P(neither it nor an earlier step has an error), given Monte Carlo and all witnesses; null unless
+    consensus.how=posterior. `left_out`: why the chain has no labels; null where it has."""
+
+    chain_id: str
+    problem_id: str
+    source_id: str | None
+    problem: str
+    gold_answer: str
+    gold_answers: tuple[str, ...]
+    solution: str
+    steps: tuple[str, ...]
+    ends: StepEnds
+    root_prefix_id: str
+    prefix_ids: tuple[str, ...]
+    final_answer: str | None
+    outcome: bool | None
+    p_outcome: float | None
+    value: _Scores
+    value_sd: _Scores
+    low: _Scores
+    high: _Scores
+    p_above: _Scores
+    unbiased_value: _Scores
+    unbiased_rollouts: _Counts
+    n_correct: _Counts
+    n_rollouts: _Counts
+    n_ungraded: _Counts
+    n_truncated: _Counts
+    origin: tuple[str, ...]
+    advantage: _Scores
+    advantage_sd: _Scores
+    p_no_drop: _Scores
+    nothing_to_lose: tuple[bool | None, ...]
+    label: tuple[Int8 | None, ...]
+    root_value: float | None
+    root_value_sd: float | None
+    root_low: float | None
+    root_high: float | None
+    root_p_above: float | None
+    root_unbiased_value: float | None
+    root_unbiased_rollouts: int | None
+    root_n_correct: int | None
+    root_n_rollouts: int | None
+    root_n_ungraded: int | None
+    root_n_truncated: int | None
+    root_origin: str | None
+    estimator: str
+    label_rule: str
+    policy: str
+    rollout_tokens: Int64
+    grown: bool
+    mc_label: tuple[Int8 | None, ...]
+    p_error_free: _Scores | None
+    left_out: str | None
+    opinions: tuple[Opinion, ...]
+
+
+CONSENSUS = ("mc_label", "p_error_free", "left_out", "opinions")
+"""The columns that labels of `estimator.rule=consensus` have besides those of `labels`."""
+DROPS = ("p_no_drop", "nothing_to_lose")
+"""Columns that labels made before the rule `lasting_drop` do not have."""
+LABELS = Table("labels", LabelColumns, extra=[[GROWN], CONSENSUS], late=DROPS)
+LABELS_GROWN = LABELS.with_extra(GROWN)
+LABELS_CONSENSUS = LABELS.with_extra(*CONSENSUS)
+
+
+class ChainColumns:
+    """A chain of a run over chains. `row`: its number in its input, from 0."""
+
+    row: Int64
+    chain_id: str
+    problem_id: str
+    source_id: str | None
+    problem: str
+    gold_answer: str | None
+    steps: tuple[str, ...]
+    final_answer: str | None
+    outcome: bool | None
+
+
+class StagedChainColumns(ChainColumns):
+    """`prefix_ids`: for each step an id of the prefix that ends with it, which is equal for equal prefixes. `gold_answers`: for
+    a judge that is shown the known answers (`judge.show_answer`), and for searches."""
+
+    prefix_ids: tuple[str, ...]
+    gold_answers: tuple[str, ...]
+
+
+GOLD_ANSWERS = "gold_answers"
+CHAINS = Table("chains", StagedChainColumns, extra=[[GOLD_ANSWERS]])
+CHAINS_WITH_ANSWERS = CHAINS.with_extra(GOLD_ANSWERS)
+
+
+class _ScoreColumns(ChainColumns):
+    step_scores: _Scores
+    step_positions: _Counts
+    reliability: _Scores | None
+    n_scored: int
+    fault: str | None
+    n_tokens: Int64
+    score_min: float | None
+    score_product: float | None
+    score_mean: float | None
+    score_last: float | None
+    score: float | None
+    model: str
+
+
+class ScoreColumns(_ScoreColumns):
+    """One row per chain. `step_scores` has one score in [0, 1] per step, null for a step without one; `fault` says why (see
+    `scorers.base.StepScores`, also for `step_positions` and `reliability`). The chain scores are null unless all steps have a
+    score. `score` is the chain score that the settings choose. `n_tokens`: tokens that the model read and wrote for the chain.
+
+    With a calibration, `step_scores` are calibrated, and the chain scores follow from them; `raw_step_scores` are the model's
+    own."""
+
+    raw_step_scores: _Scores
+
+
+RAW_STEP_SCORES = "raw_step_scores"
+SCORES = Table("scores", ScoreColumns, key=("row",), extra=[[RAW_STEP_SCORES]])
+CALIBRATED_SCORES = SCORES.with_extra(RAW_STEP_SCORES)
+
+
+class CritiqueRow(NamedTuple):
+    """A vote of a judge. `row`: that of the chain in `chains`. `vote`: from 0. `text`: all turns joined; `turn_ends`: the end
+    of each turn in it, in characters. `n_tokens`: written, `n_prompt_tokens`: read, in all turns."""
+
+    critique_id: str
+    row: Int64
+    judge: str
+    chain_id: str
+    problem_id: str
+    vote: int
+    reading: Reading
+    text: str
+    turn_ends: tuple[int, ...]
+    finish: Finish
+    n_tokens: int
+    n_prompt_tokens: int
+    model: str
+
+
+CRITIQUES = Table("critiques", CritiqueRow, key=("row", "vote"))
 
 
 def critiques_table(judged: Sequence[tuple[int, ChainText, Sequence[Critique]]], *, judge: str, model: str) -> pa.Table:
     """The critiques of chains, one row per vote. `judged`: row, chain and votes of each; `judge`: the judge's name."""
-    votes = [(row, chain, vote, each) for row, chain, votes in judged for vote, each in enumerate(votes)]
-    return _table(
-        CRITIQUES,
-        {
-            "critique_id": [critique_id(judge, chain.chain_id, vote) for _, chain, vote, _ in votes],
-            "row": [row for row, *_ in votes],
-            "judge": [judge] * len(votes),
-            "chain_id": [chain.chain_id for _, chain, _, _ in votes],
-            "problem_id": [chain.problem_id for _, chain, _, _ in votes],
-            "vote": [vote for _, _, vote, _ in votes],
-            **_reading_columns([each.reading for *_, each in votes]),
-            "text": ["".join(map(storable, each.turns)) for *_, each in votes],
-            "turn_ends": [list(accumulate(map(len, each.turns))) for *_, each in votes],
-            "finish": [each.finish.value for *_, each in votes],
-            "n_tokens": [each.n_tokens for *_, each in votes],
-            "n_prompt_tokens": [each.n_prompt_tokens for *_, each in votes],
-            "model": [model] * len(votes),
-        },
+    return CRITIQUES.to_table(
+        [
+            CritiqueRow(
+                critique_id=critique_id(judge, chain.chain_id, vote),
+                row=row,
+                judge=judge,
+                chain_id=chain.chain_id,
+                problem_id=chain.problem_id,
+                vote=vote,
+                reading=each.reading,
+                text="".join(each.turns),
+                turn_ends=tuple(accumulate(map(len, each.turns))),
+                finish=each.finish,
+                n_tokens=each.n_tokens,
+                n_prompt_tokens=each.n_prompt_tokens,
+                model=model,
+            )
+            for row, chain, votes in judged
+            for vote, each in enumerate(votes)
+        ]
     )
+
+
+class NewReading(NamedTuple):
+    """A new reading of a stored critique, as `regrade` writes them in the order of `critiques`."""
+
+    critique_id: str
+    reading: Reading
+
+
+READINGS = Table("readings", NewReading)
+
+
+def readings_of(table: pa.Table) -> list[Reading]:
+    """The readings of a table of critiques or of readings, as they stand there."""
+    return [each.reading for each in READINGS.from_table(table)]
 
 
 def turns_of(text: str, turn_ends: Sequence[int]) -> tuple[str, ...]:
@@ -299,110 +334,129 @@ def turns_of(text: str, turn_ends: Sequence[int]) -> tuple[str, ...]:
     return tuple(text[begin:end] for begin, end in pairwise((0, *turn_ends)))
 
 
-def readings_table(critique_ids: Sequence[str], readings: Sequence[Reading]) -> pa.Table:
-    """New readings of critiques, in their order."""
-    return _table(READINGS, {"critique_id": list(critique_ids), **_reading_columns(readings)})
+class StepFinding(NamedTuple):
+    """What a verifier says of a step of a chain. `row`: that of the chain in `chains`. `step_index`: from 1. `verdict`,
+    `covers`, `evidence`: as in `verifiers.base.Finding`. `fault`: why the verifier has not looked at the step
+    (`verifiers.base.Fault`); null if it has."""
+
+    row: Int64
+    chain_id: str
+    problem_id: str
+    step_index: int
+    verifier: str
+    verdict: Coded
+    covers: Coded
+    evidence: str
+    fault: str | None
 
 
-def readings_of(table: pa.Table) -> list[Reading]:
-    """The readings of a table of critiques or of readings, as they stand there."""
-    columns = (table[name].to_pylist() for name in ("reading", "first_error", "step_opinions"))
-    return [
-        Reading(
-            kind=ReadingKind(kind),
-            first_error=first_error,
-            steps=tuple(None if step is None else StepOpinion(step) for step in steps or ()),
-        )
-        for kind, first_error, steps in zip(*columns, strict=True)
-    ]
+FINDINGS = Table("findings", StepFinding, key=("row", "step_index"))
 
 
-def _reading_columns(readings: Sequence[Reading]) -> dict[str, list[object]]:
-    return {
-        "reading": [each.kind.value for each in readings],
-        "first_error": [each.first_error for each in readings],
-        "step_opinions": [[step and step.value for step in each.steps] if each.steps else None for each in readings],
-    }
+class SampleAnswer(NamedTuple):
+    """An answer of the policy in a run of `search`. `node_id`: what it continues, `draw` and `steps` as in
+    `searches.base.Sample`. `number`: steps before it. `text`: its steps, without what was generated after them; `step_ends` and
+    `token_ends`: the end of each step in it, in characters and in `token_ids`. `ended`: the chain ends with it. `answer`: the
+    final answer that the chain then states, `verdict`: what the grader says of it; null without a known answer. `n_tokens`: all
+    tokens that were generated for it, also those after its steps; `n_prompt_tokens`: tokens before it. `seconds`: of work on
+    the problem until it came; `took`: since it was asked for."""
+
+    row: Int64
+    sample_id: str
+    node_id: str
+    draw: int
+    steps: int
+    number: int
+    text: str
+    token_ids: tuple[int, ...]
+    step_ends: tuple[int, ...]
+    token_ends: tuple[int, ...]
+    finish: Finish
+    ended: bool
+    answer: str | None = None
+    verdict: Verdict | None = None
+    n_tokens: int = 0
+    n_prompt_tokens: int = 0
+    seconds: float = 0.0
+    took: float = 0.0
 
 
-def labels_table(
-    chains: Sequence[Chain],
-    values: Sequence[ChainValues],
-    steps: Sequence[Sequence[str]],
-    *,
-    estimator: str,
-    label_rule: str,
-    policy: str,
-) -> pa.Table:
-    """One row per chain; list columns have one entry per step. `steps`: the trimmed step texts of each chain.
-
-    The chains of a unit are either all marked (`Chain.grown`) or none of them.
-    """
-    per_step: dict[str, list[object]] = {name: [] for name, _ in (*PER_PREFIX, *PER_STEP)}
-    root: dict[str, list[object]] = {f"root_{name}": [] for name, _ in PER_PREFIX}
-    for found in values:
-        for name, column in per_step.items():
-            column.append([_entry(step, name) for step in found.steps])
-        for name, _ in PER_PREFIX:
-            root[f"root_{name}"].append(_entry(found.root, name))
-    grown: list[object] = [chain.grown for chain in chains]
-    return _table(
-        LABELS if None in grown or not grown else LABELS_GROWN,
-        {
-            GROWN: grown,
-            "chain_id": [chain.solution.chain_id for chain in chains],
-            "problem_id": [chain.problem.problem_id for chain in chains],
-            "source_id": [chain.solution.source_id for chain in chains],
-            "problem": [chain.problem.text for chain in chains],
-            "gold_answer": [chain.problem.golds[0] for chain in chains],
-            "gold_answers": [list(chain.problem.golds) for chain in chains],
-            "solution": [chain.solution.text for chain in chains],
-            "steps": [list(texts) for texts in steps],
-            "step_ends": [list(chain.solution.ends) for chain in chains],
-            "root_prefix_id": [chain.root_prefix_id for chain in chains],
-            "prefix_ids": [list(chain.prefix_ids) for chain in chains],
-            "final_answer": [None if chain.final_answer is None else storable(chain.final_answer) for chain in chains],
-            "outcome": [chain.outcome for chain in chains],
-            "p_outcome": [found.p_outcome for found in values],
-            **per_step,
-            "label": [list(found.labels) for found in values],
-            **root,
-            "estimator": [estimator] * len(chains),
-            "label_rule": [label_rule] * len(chains),
-            "policy": [policy] * len(chains),
-            "rollout_tokens": [
-                found.root.counts.tokens + sum(step.counts.tokens for step in found.steps) for found in values
-            ],
-        },
-    )
+SAMPLES = Table("samples", SampleAnswer, key=("row", "sample_id"))
 
 
-def storable(text: str) -> str:
-    """The text with lone surrogates replaced by `?`. Model output may contain them, and Parquet cannot store them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+class ScoreAnswer(NamedTuple):
+    """An answer of the scorer in a run of `search`, for one prefix of a problem. `step`: its number of steps. `raw_score`: the
+    scorer's own, `score`: calibrated where the settings say so. `n_tokens`: tokens of the request that gave it, `n_computed`:
+    those of them that were not in a cache; 0 for a prefix that another one's request also gave. `seconds`, `took`: as in
+    `SampleAnswer`."""
+
+    row: Int64
+    prefix_id: str
+    step: int
+    score: float | None
+    raw_score: float | None
+    reliability: float | None = None
+    fault: str | None = None
+    n_tokens: Int64 = 0
+    n_computed: Int64 = 0
+    seconds: float = 0.0
+    took: float = 0.0
 
 
-def _entry(step: StepValue, name: str) -> object:
-    counts = step.counts
-    match name:
-        case "n_correct":
-            return counts.correct
-        case "n_rollouts":
-            return counts.graded
-        case "n_ungraded":
-            return counts.ungraded
-        case "n_truncated":
-            return counts.truncated
-        case "origin":
-            return step.origin.value
-        case _:
-            return getattr(step, name)
+STEP_SCORES = Table("stepscores", ScoreAnswer, key=("row", "prefix_id"))
 
 
-def _table(schema: pa.Schema, columns: dict[str, list[object]]) -> pa.Table:
-    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
+class CandidateColumns(_ScoreColumns):
+    """A candidate of a run of `search`: `scores` with more columns. `raw_step_scores`: null without a calibration. `node_ids`:
+    for each step. `candidate`: its number among those of its problem. `chosen`: whether the search chose it. `cut`: a limit
+    ended it. `policy_tokens`: tokens of its own steps."""
+
+    raw_step_scores: _Scores | None
+    prefix_ids: tuple[str, ...]
+    node_ids: tuple[str, ...]
+    candidate: int
+    chosen: bool
+    cut: bool
+    verdict: Verdict | None
+    policy_tokens: Int64
+
+
+CANDIDATES = Table("candidates", CandidateColumns)
+
+
+class SearchColumns:
+    """A problem of a run of `search`. `chosen`: number of the chosen candidate, null if there is none; `final_answer`,
+    `outcome`, `verdict` and `score` are its own. `confidence`: see `searches.base.Found`. `trusted`: whether it reaches
+    `search.accept`; null without that setting. `weakest_step`: the number of its step with the lowest score, from 1. `stopped`:
+    a `searches.base.Stop`. `steps`: sampled steps; `scored` and `unscored`: prefixes with and without a score. `policy_tokens`:
+    all generated tokens; `policy_prompt_tokens`: all prompts added up; `scorer_tokens` and `scorer_computed` as in
+    `stepscores`."""
+
+    row: Int64
+    problem_id: str
+    source_id: str | None
+    problem: str
+    gold_answer: str | None
+    method: str
+    n: int
+    candidates: int
+    chosen: int | None
+    final_answer: str | None
+    outcome: bool | None
+    verdict: Verdict | None
+    score: float | None
+    confidence: float | None
+    trusted: bool | None
+    weakest_step: int | None
+    stopped: Coded
+    steps: int
+    scored: int
+    unscored: int
+    policy_tokens: Int64
+    policy_prompt_tokens: Int64
+    scorer_tokens: Int64
+    scorer_computed: Int64
+    seconds: float
+
+
+SEARCHES = Table("searches", SearchColumns)

@@ -62,7 +62,7 @@ def with_passed(
     """The outcomes by rollout id, where rollouts that had passed through a promoted prefix have reproduced it. Promotions look
     at outcomes, so a posterior of these prefixes is only right if it knows what the picker knew."""
     reached = {rollout: grown_id(each, len(each.ends)) for each in promotions for rollout in each.passed}
-    changed = {key: replace(outcomes[key], reached_prefix_id=reached[key]) for key in reached.keys() & outcomes.keys()}
+    changed = {key: outcomes[key]._replace(reached_prefix_id=reached[key]) for key in reached.keys() & outcomes.keys()}
     return {**outcomes, **changed}
 
 

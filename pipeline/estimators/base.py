@@ -64,7 +64,7 @@ class Learner(Protocol):
     """
 
     table: str
-    """Name of the stored table, one of `core.schemas`."""
+    """Name of the stored table, one of `core.tables`."""
     version: int
     """Version of the initial state, which is part of a run's identity."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
-from pipeline.core.tables import labels_table, rollout_outcomes
+from pipeline.core.tables import LABELS, LABELS_GROWN, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labels import after_error, p_outcome, rule_name
@@ -38,6 +39,16 @@ _COLUMNS = (
     "outcome",
     "policy",
 )
+_OF_PREFIXES = {
+    **{name: name for name in ("value", "value_sd", "low", "high", "p_above", "unbiased_value", "unbiased_rollouts")},
+    "n_correct": "counts.correct",
+    "n_rollouts": "counts.graded",
+    "n_ungraded": "counts.ungraded",
+    "n_truncated": "counts.truncated",
+    "origin": "origin",
+}
+"""Column of a prefix -> where it is in its value."""
+_OF_STEPS = _OF_PREFIXES | {name: name for name in ("advantage", "advantage_sd", "p_no_drop", "nothing_to_lose")}
 
 
 def stored_chains(labels: pa.Table) -> list[Chain]:
@@ -77,7 +88,7 @@ def with_verdicts(found: Mapping[str, RolloutOutcome], verdicts: pa.Table | None
         return found
     ids, later = verdicts["rollout_id"].to_pylist(), verdicts["verdict"].to_pylist()
     judged = {rollout: Verdict(str(verdict)) for rollout, verdict in zip(ids, later, strict=True)}
-    return {rollout: replace(outcome, verdict=judged[rollout]) for rollout, outcome in found.items()}
+    return {rollout: outcome._replace(verdict=judged[rollout]) for rollout, outcome in found.items()}
 
 
 def chain_values(
@@ -124,12 +135,38 @@ def labels_of(chains: Sequence[Chain], trials: Mapping[str, Trials], estimator: 
 
 
 def valued_labels(chains: Sequence[Chain], values: Sequence[ChainValues], settings: EstimatorConfig) -> pa.Table:
-    """The labels table of chains whose values and labels are known."""
-    return labels_table(
-        chains,
-        values,
-        [step_texts(chain.solution.text, chain.solution.ends) for chain in chains],
-        estimator=settings.name,
-        label_rule=rule_name(settings),
-        policy=chains[0].policy if chains else "",
+    """The labels table of chains whose values and labels are known. All are marked (`Chain.grown`), or none of them."""
+    grown = [chain.grown for chain in chains]
+    solutions = [chain.solution for chain in chains]
+    return (LABELS if None in grown or not grown else LABELS_GROWN).of_columns(
+        {
+            GROWN: grown,
+            "chain_id": [solution.chain_id for solution in solutions],
+            "problem_id": [chain.problem.problem_id for chain in chains],
+            "source_id": [solution.source_id for solution in solutions],
+            "problem": [chain.problem.text for chain in chains],
+            "gold_answer": [chain.problem.golds[0] for chain in chains],
+            "gold_answers": [chain.problem.golds for chain in chains],
+            "solution": [solution.text for solution in solutions],
+            "steps": [step_texts(solution.text, solution.ends) for solution in solutions],
+            "step_ends": [solution.ends for solution in solutions],
+            "root_prefix_id": [chain.root_prefix_id for chain in chains],
+            "prefix_ids": [chain.prefix_ids for chain in chains],
+            "final_answer": [chain.final_answer for chain in chains],
+            "outcome": [chain.outcome for chain in chains],
+            "p_outcome": [found.p_outcome for found in values],
+            **{
+                name: [list(map(attrgetter(place), found.steps)) for found in values]
+                for name, place in _OF_STEPS.items()
+            },
+            "label": [found.labels for found in values],
+            **{
+                f"root_{name}": [attrgetter(place)(found.root) for found in values]
+                for name, place in _OF_PREFIXES.items()
+            },
+            "estimator": [settings.name] * len(chains),
+            "label_rule": [rule_name(settings)] * len(chains),
+            "policy": [chains[0].policy if chains else ""] * len(chains),
+            "rollout_tokens": [sum(step.counts.tokens for step in (found.root, *found.steps)) for found in values],
+        }
     )

@@ -33,7 +33,7 @@ class LabelRow(NamedTuple):
     """The columns of `labels` that exports use. Lists have one entry per step.
 
     Of the columns in `SOMETIMES`, only those that the plan reads are loaded; the others are None. `left_out`,
-    `p_error_free`: see `schemas.CONSENSUS`; None for labels by another rule. `p_no_drop`: see `StepValue`.
+    `p_error_free`: see `tables.CONSENSUS`; None for labels by another rule. `p_no_drop`: see `StepValue`.
     """
 
     chain_id: str

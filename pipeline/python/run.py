@@ -12,9 +12,10 @@ from pipeline.analysis.chains import Chains, chosen
 from pipeline.cli.command import Command
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.schemas import CRITIQUES, FINDINGS, REJECTS, ROLLOUTS
 from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
+from pipeline.core.table import TABLES
+from pipeline.core.tables import CRITIQUES, FINDINGS
 from pipeline.python.outline import run_lines, stored_summary
 from pipeline.python.overrides import (
     Setting,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from pipeline.storage.stored_critiques import CritiqueCounts
     from pipeline.storage.stored_growths import GrownCounts
     from pipeline.verifiers.base import Verifier
-
-SCHEMAS = {"rollouts": ROLLOUTS, "rejects": REJECTS}
 
 
 class Run(Shown):
@@ -329,7 +328,7 @@ class Run(Shown):
         that is unfinished."""
         found = [stored_check(self._storage, name, partial=partial) for name in names or self.verifiers]
         frames = [frame for each in found for frame in finding_frames(each)]
-        return pl.concat(frames) if frames else pl.DataFrame(FINDINGS.empty_table())
+        return pl.concat(frames) if frames else pl.DataFrame(FINDINGS.schema.empty_table())
 
     @property
     def judges(self) -> list[str]:
@@ -340,7 +339,7 @@ class Run(Shown):
         """The critiques of a judge, one row per vote, in the order of the input, each as it was read last; see
         pipeline/storage/README.md for the columns. `partial`: also those of a judge that is unfinished."""
         frames = list(critique_frames(stored_judge(self._storage, name, partial=partial)))
-        return pl.concat(frames) if frames else pl.DataFrame(CRITIQUES.empty_table())
+        return pl.concat(frames) if frames else pl.DataFrame(CRITIQUES.schema.empty_table())
 
     def calibrate(self, scores: str | Path, out: str | Path, **settings: Any) -> "CalibrationReport":
         """Fit a calibration of the step scores in a file or folder to the rollouts of this run, and write it to the file `out`.
@@ -411,7 +410,7 @@ class Run(Shown):
 
     def _tables(self, table: str, shards: Sequence[ShardRecord], *, lazy: bool) -> pl.DataFrame | pl.LazyFrame:
         if not shards:
-            empty = pl.DataFrame(SCHEMAS[table].empty_table())
+            empty = pl.DataFrame(TABLES[table].schema.empty_table())
             return empty.lazy() if lazy else empty
         return self._scan(shards) if lazy else pl.concat(self._read(shard) for shard in shards)
 

@@ -9,9 +9,10 @@ import polars as pl
 
 from pipeline.core.errors import StepvalueError, UsageError, first_line
 from pipeline.core.formatting import printable
-from pipeline.core.schemas import REJECTS, SCHEMAS
 from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
+from pipeline.core.table import TABLES
+from pipeline.core.tables import REJECTS
 from pipeline.python.overrides import Setting, offered_here, overrides_of, settings_in
 from pipeline.python.solved import Solved, solved_of
 from pipeline.storage.location import storage_at
@@ -136,7 +137,7 @@ class SearchRun(Shown):
         """Rows of the input that could not be used, each with a reason. Empty where all could."""
         shards = [shard for shard in self._stored().run.staged.shards if shard.table == _REJECTS]
         frames = [pl.DataFrame(read_shard(self._storage, shard)) for shard in shards]
-        return pl.concat(frames) if frames else pl.DataFrame(REJECTS.empty_table())
+        return pl.concat(frames) if frames else pl.DataFrame(REJECTS.schema.empty_table())
 
     def solved(self, problem: str | None = None) -> "list[Solved]":
         """What was found, one object per search, in the order of the input. `problem`: of one problem alone, by its
@@ -201,7 +202,7 @@ class SearchRun(Shown):
 
     def _table(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
         frames = list(search_frames(self._stored(), table, columns))
-        return pl.concat(frames) if frames else pl.DataFrame(SCHEMAS[table].empty_table())
+        return pl.concat(frames) if frames else pl.DataFrame(TABLES[table].schema.empty_table())
 
     def _overrides(self, settings: dict[str, Any]) -> list[str]:
         here = Setting(key="run_dir", value=self.run_dir, said="the directory of this run")

@@ -6,7 +6,7 @@ same after a kill, and do not depend on the order in which rollouts finish.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pipeline.config.choices import BudgetUnit
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Chain, Prefix, Promotion
-from pipeline.core.schemas import TOKEN_IDS
+from pipeline.core.tables import TOKEN_IDS
 from pipeline.data.grown import grown_id, grown_prefixes
 from pipeline.data.prompts import stem
 from pipeline.data.steps import step_texts
@@ -204,7 +204,7 @@ class _Writer:
                 found = next((prefix_id for prefix_id, way in ways if ids[: len(way)] == way), "")
                 passed.setdefault(found, []).append(rollout_id)
         ends = (grown_id(each, len(each.ends)) for each in promotions)
-        return [replace(each, passed=tuple(passed.get(end, ()))) for each, end in zip(promotions, ends, strict=True)]
+        return [each._replace(passed=tuple(passed.get(end, ()))) for each, end in zip(promotions, ends, strict=True)]
 
     def _last_measured(self, base: Prefix, ids: tuple[int, ...], token_ends: Sequence[int]) -> tuple[Prefix, int]:
         """The last measured prefix on the way from `base` to the end of the steps, and the number of steps up to it."""

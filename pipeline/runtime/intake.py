@@ -17,7 +17,7 @@ from pipeline.config.label import DataConfig, RunConfig, SamplingConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution, Totals
-from pipeline.core.tables import rejects_table
+from pipeline.core.tables import REJECTS
 from pipeline.data.problems import read_row
 from pipeline.data.rows import is_given, read_rows
 from pipeline.graders.base import Checker
@@ -233,7 +233,7 @@ class RejectFiles:
     def flush(self) -> None:
         if self._pending:
             part = content_id("rejects", self._input_id, str(len(self.shards)))
-            self.shards.append(write_shard(self._storage, "rejects", part, [rejects_table(self._pending)]))
+            self.shards.append(write_shard(self._storage, REJECTS.name, part, [REJECTS.to_table(self._pending)]))
             self._pending = []
 
 

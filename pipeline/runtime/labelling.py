@@ -10,12 +10,12 @@ import pyarrow as pa
 from pipeline.config.grow import PickerConfig
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import chosen_settings
-from pipeline.core.tables import rejects_table
+from pipeline.core.tables import REJECTS
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
-from pipeline.graders.registry import checker_for, grader_version
+from pipeline.graders.registry import checker_for
 from pipeline.pickers.registry import PICKERS, picker_for
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.growing import Growth
@@ -60,7 +60,6 @@ class Labelling:
         return RolloutLog(
             files,
             rows=await asyncio.to_thread(unit_rows, storage, task.unit),
-            grader=grader_version(),
             unit_target=task.unit_target,
             learner=self._estimator.learner,
             with_tokens=self._settings.sampling.store_tokens,
@@ -127,7 +126,7 @@ class Labelling:
     def _results(self, result: UnitResult) -> dict[str, pa.Table]:
         tables = {
             LABELS: labels_of(result.chains, result.trials, self._estimator, result.state),
-            "rejects": rejects_table(result.rejects),
+            REJECTS.name: REJECTS.to_table(result.rejects),
         }
         if (learner := self._estimator.learner) is not None:
             tables[learner.table] = learner.to_table(result.state)

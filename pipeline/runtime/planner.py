@@ -110,9 +110,9 @@ class SolutionDrawer:
 
     def check_draws(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
         """The chains of a row that are kept, from all its draws in order."""
-        graded = [drawn.grade.verdict for drawn in solutions if drawn.grade.verdict not in UNGRADED]
+        graded = [drawn.verdict for drawn in solutions if drawn.verdict not in UNGRADED]
         right = graded.count(Verdict.CORRECT)
-        distinct = {drawn.solution.chain_id: drawn.solution for drawn in solutions if drawn.solution.ends}
+        distinct = {drawn.chain_id: drawn.solution for drawn in solutions if drawn.ends}
         kept, rejects = list(distinct.values()), []
         if not kept:
             detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
@@ -129,21 +129,19 @@ class SolutionDrawer:
         text = decode(ids)
         cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
         problem_id = row.problem.problem_id
-        solution = Solution(
+        grade = await self._judge.grade(row.problem, completion, completion.request.prefix.text)
+        return SampledSolution(
             chain_id=content_id("sampled", problem_id, ",".join(map(str, ids)), ",".join(map(str, cut.token_ends))),
             problem_id=problem_id,
             source_id=row.source_id,
-            text=text,
-            ends=cut.ends,
-            token_ids=ids,
-            token_ends=cut.token_ends,
-            complete=completion.finish is Finish.STOP,
-        )
-        return SampledSolution(
-            solution=solution,
             draw=completion.request.issue_index,
+            text=text,
+            token_ids=ids,
+            ends=cut.ends,
+            token_ends=cut.token_ends,
             finish=completion.finish,
-            grade=await self._judge.grade(row.problem, completion, completion.request.prefix.text),
+            answer=grade.answer,
+            verdict=grade.verdict,
         )
 
 
@@ -319,5 +317,5 @@ def totals_of(plan: UnitPlan, log: RolloutLog, spent: int) -> Totals:
         engine_failed=sum(outcome.finish is Finish.ENGINE_FAILED for outcome in outcomes),
         too_long=sum(not asked.fits for asked in plan.asked.values()),
         spent=spent,
-        solution_tokens=sum(len(drawn.solution.token_ids) for drawn in log.solutions.values()),
+        solution_tokens=sum(len(drawn.token_ids) for drawn in log.solutions.values()),
     )

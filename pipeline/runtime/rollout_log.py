@@ -1,7 +1,7 @@
 """The log of a unit of `label`: rollouts, sampled chains and promoted prefixes, and what decisions need of them."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,21 +17,12 @@ from pipeline.core.records import (
     Trials,
     UnitTarget,
 )
-from pipeline.core.tables import (
-    promotions_of,
-    promotions_table,
-    rollout_outcomes,
-    rollouts_table,
-    sampled_solutions,
-    solutions_table,
-)
+from pipeline.core.tables import PROMOTIONS, ROLLOUTS, SOLUTIONS, TOKEN_IDS, rollout_outcomes
 from pipeline.data.grown import in_rounds
 from pipeline.estimators.base import Learner
 from pipeline.estimators.tree import trials_of
 from pipeline.runtime.unit_log import LogTable, UnitLog
 from pipeline.storage.unit_files import UnitFiles
-
-ROLLOUTS = "rollouts"
 
 
 class RolloutLog(UnitLog):
@@ -46,33 +37,15 @@ class RolloutLog(UnitLog):
         files: UnitFiles,
         *,
         rows: Sequence[InputRow] = (),
-        grader: str,
         unit_target: UnitTarget,
         learner: Learner | None = None,
         with_tokens: bool = False,
     ) -> None:
         """`with_tokens`: the log has the tokens of rollouts."""
-        self._rollouts: LogTable[Rollout, RolloutOutcome] = LogTable(
-            ROLLOUTS,
-            key=lambda rollout: rollout.completion.request.request_id,
-            to_table=partial(rollouts_table, grader=grader, with_tokens=with_tokens),
-            keep=_outcome,
-            rows=rollout_outcomes,
-        )
-        self._solutions: LogTable[SampledSolution, SampledSolution] = LogTable(
-            "solutions",
-            key=_draw_of,
-            to_table=solutions_table,
-            keep=lambda drawn: drawn,
-            rows=lambda table: {_draw_of(each): each for each in sampled_solutions(table)},
-        )
-        self._promotions: LogTable[Promotion, Promotion] = LogTable(
-            "promotions",
-            key=lambda promotion: promotion.chain_id,
-            to_table=promotions_table,
-            keep=lambda promotion: promotion,
-            rows=lambda table: {each.chain_id: each for each in promotions_of(table)},
-        )
+        table = ROLLOUTS.with_extra(TOKEN_IDS) if with_tokens else ROLLOUTS
+        self._rollouts = LogTable(table, keep=attrgetter("outcome"), rows=rollout_outcomes)
+        self._solutions = LogTable.whole(SOLUTIONS)
+        self._promotions = LogTable.whole(PROMOTIONS)
         super().__init__(files, unit_target, (self._solutions, self._rollouts, self._promotions), _part_totals)
         self.rows = rows
         self._learner = learner
@@ -113,7 +86,7 @@ class RolloutLog(UnitLog):
         self.state = found
         self.settled = {
             (prefix, issue)
-            for table in self.files.of_whole(ROLLOUTS)
+            for table in self.files.of_whole(ROLLOUTS.name)
             for prefix, issue in zip(*(table[name].to_pylist() for name in ("prefix_id", "issue_index")), strict=True)
         }
         self._of_prefix, self._trials = {}, {}
@@ -149,26 +122,9 @@ class RolloutLog(UnitLog):
 
     def rollout_tables(self) -> list[pa.Table]:
         """The committed rollouts, each once."""
-        return self.files.rows(ROLLOUTS)
-
-
-def _draw_of(drawn: SampledSolution) -> tuple[str, int]:
-    return drawn.solution.problem_id, drawn.draw
+        return self.files.rows(ROLLOUTS.name)
 
 
 def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
-    rollouts = new[ROLLOUTS]
+    rollouts = new[ROLLOUTS.name]
     return Totals(rollouts=rollouts.num_rows, tokens=pc.sum(rollouts["n_tokens"]).as_py() or 0)
-
-
-def _outcome(rollout: Rollout) -> RolloutOutcome:
-    completion = rollout.completion
-    return RolloutOutcome(
-        prefix_id=completion.request.prefix.prefix_id,
-        issue_index=completion.request.issue_index,
-        round=completion.request.round,
-        reached_prefix_id=rollout.reached_prefix_id,
-        finish=completion.finish,
-        n_tokens=completion.n_tokens,
-        verdict=rollout.grade.verdict,
-    )

@@ -11,7 +11,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, flatten_settings
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.data.rows import lasting_path
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for

@@ -8,7 +8,7 @@ committed every `run.flush_seconds`.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
@@ -34,6 +34,7 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.tree import Tree, trials_of
 from pipeline.graders.base import Checker
 from pipeline.graders.question import NO_COMPLETION
+from pipeline.graders.registry import grader_version
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.growing import Growth, Promoter
@@ -92,6 +93,7 @@ class UnitLabeller:
         self._estimator = settings.estimator
         self._store_tokens = settings.sampling.store_tokens
         self._engine = engine
+        self._grader = grader_version()
         self.judge = AsyncGrader(checker, settings.processes)
         self.backpressure = Backpressure(engine.capacity)
         self.prompts = DistinctPrompts()
@@ -358,8 +360,23 @@ class UnitLabeller:
         reached = None
         if self._estimator.follows_steps and completion.token_ids:
             reached = steps.reached_prefix(completion.request.prefix.prefix_id, completion.token_ids)
-        kept = completion if self._store_tokens else replace(completion, token_ids=())
-        return Rollout(completion=kept, grade=grade, reached_prefix_id=reached)
+        request = completion.request
+        return Rollout(
+            rollout_id=request.request_id,
+            prefix_id=request.prefix.prefix_id,
+            problem_id=request.problem.problem_id,
+            step_index=request.prefix.step_index,
+            issue_index=request.issue_index,
+            round=request.round,
+            reached_prefix_id=reached,
+            text=completion.text,
+            finish=completion.finish,
+            n_tokens=completion.n_tokens,
+            answer=grade.answer,
+            verdict=grade.verdict,
+            grader=self._grader,
+            token_ids=completion.token_ids if self._store_tokens else (),
+        )
 
 
 def _samplable(tree: Tree) -> int:

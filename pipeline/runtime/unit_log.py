@@ -7,12 +7,14 @@ Committed rows are final. A writer only adds rows that the log does not contain.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from pipeline.core.failpoints import failpoint
 from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.table import Table
 from pipeline.runtime.flushes import Uninterrupted
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.storage.commits import Commit
@@ -25,26 +27,34 @@ Kept = TypeVar("Kept")
 class LogTable(Generic[Record, Kept]):
     """One table of a log, by key: `new` records, which are not committed yet, and what is `kept` of all rows, committed or not.
 
-    `key`: of a record. `to_table`: records as rows. `keep`: what is kept of a new record; `rows`: of each row of a table, by
-    its key.
+    `keep`: what is kept of a new record; `rows`: of each row of a table, by its key. `key` and `to_table`: of records that are
+    not rows.
     """
 
     def __init__(
         self,
-        name: str,
+        table: Table[Record],
         *,
-        key: Callable[[Record], Any],
-        to_table: Callable[[Sequence[Record]], pa.Table],
         keep: Callable[[Record], Kept],
         rows: Callable[[pa.Table], Mapping[Any, Kept]],
+        key: Callable[[Record], Any] | None = None,
+        to_table: Callable[[Sequence[Record]], pa.Table] | None = None,
     ) -> None:
-        self.name = name
-        self.to_table = to_table
-        self._key = key
+        self.name = table.name
+        self.to_table = to_table or table.to_table
+        self._key = key or attrgetter(*table.key)
         self._keep = keep
         self._rows = rows
         self.new: dict[Any, Record] = {}
         self.kept: dict[Any, Kept] = {}
+
+    @staticmethod
+    def whole(table: Table[Record]) -> "LogTable[Record, Record]":
+        """A table of which whole records are kept."""
+        key = attrgetter(*table.key)
+        return LogTable(
+            table, keep=lambda record: record, rows=lambda rows: {key(each): each for each in table.from_table(rows)}
+        )
 
     def add(self, record: Record) -> Kept | None:
         """Add a record, and return what is kept of it. None where the log has its key already: then nothing is added."""

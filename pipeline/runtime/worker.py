@@ -13,7 +13,7 @@ from pipeline.core.failpoints import failpoint
 from pipeline.core.hardware import Hardware
 from pipeline.core.progress import EngineWork, Load, Verdicts
 from pipeline.core.records import UnitTarget
-from pipeline.core.schemas import LEARNED
+from pipeline.core.tables import LEARNED
 from pipeline.engines.roofline import common
 from pipeline.runtime.flushes import with_flushes
 from pipeline.runtime.sampling import Backpressure

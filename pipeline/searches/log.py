@@ -1,64 +1,19 @@
-"""The log of a search: every answer of the policy and of the scorer, as records and as tables.
+"""The nodes that a search gets from its log: every answer of the policy and of the scorer.
 
 With these answers a search takes the same path again, so its result follows from its log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Finish, Verdict
-from pipeline.core.schemas import SAMPLES, STEP_SCORES
-from pipeline.searches.base import Node, Sample, StepScore, path_of
+from pipeline.core.records import Finish
+from pipeline.core.tables import SampleAnswer
+from pipeline.searches.base import Node, Sample, path_of
 from pipeline.searches.ids import node_id, prefix_id, root_id
 
 FAILED_DRAW = -1
 """`draw` of the answer that says that a problem kills engines, and is not searched."""
-
-
-class SampleAnswer(NamedTuple):
-    """The answer of the policy to a `Sample`: see `schemas.SAMPLES`."""
-
-    sample_id: str
-    node_id: str
-    draw: int
-    steps: int
-    number: int
-    text: str
-    token_ids: tuple[int, ...]
-    step_ends: tuple[int, ...]
-    token_ends: tuple[int, ...]
-    finish: Finish
-    ended: bool
-    n_tokens: int
-    n_prompt_tokens: int
-    answer: str | None = None
-    verdict: Verdict | None = None
-    seconds: float = 0.0
-    took: float = 0.0
-
-
-class ScoreAnswer(NamedTuple):
-    """The answer of the scorer for one prefix: see `schemas.STEP_SCORES`."""
-
-    prefix_id: str
-    step: int
-    score: float | None
-    raw_score: float | None
-    reliability: float | None = None
-    fault: str | None = None
-    n_tokens: int = 0
-    n_computed: int = 0
-    seconds: float = 0.0
-    took: float = 0.0
-
-    @property
-    def step_score(self) -> StepScore:
-        """What a search is sent."""
-        return StepScore(score=self.score, reliability=self.reliability, fault=self.fault or "")
 
 
 def root_of(problem_id: str) -> Node:
@@ -66,9 +21,10 @@ def root_of(problem_id: str) -> Node:
     return Node(node_id=root_id(problem_id), parent=None, depth=0, text="", prefix_id=prefix_id(problem_id, ()))
 
 
-def failure(problem_id: str) -> SampleAnswer:
+def failure(problem_id: str, row: int) -> SampleAnswer:
     """The answer that says that a problem kills engines."""
     return SampleAnswer(
+        row=row,
         sample_id=content_id("failed", problem_id),
         node_id=root_id(problem_id),
         draw=FAILED_DRAW,
@@ -132,56 +88,3 @@ def given_nodes(
         )
         found.append(parent)
     return tuple(found)
-
-
-def samples_table(answers: Sequence[tuple[int, SampleAnswer]]) -> pa.Table:
-    """The table `samples`. `answers`: each with the row of its problem."""
-    return _table(SAMPLES, SampleAnswer, answers)
-
-
-def step_scores_table(answers: Sequence[tuple[int, ScoreAnswer]]) -> pa.Table:
-    """The table `stepscores`. `answers`: each with the row of its problem."""
-    return _table(STEP_SCORES, ScoreAnswer, answers)
-
-
-def sample_answers(table: pa.Table) -> list[tuple[int, SampleAnswer]]:
-    """The inverse of `samples_table`."""
-    return [(row["row"], sample_answer(row)) for row in table.to_pylist()]
-
-
-def score_answers(table: pa.Table) -> list[tuple[int, ScoreAnswer]]:
-    """The inverse of `step_scores_table`."""
-    return [(row["row"], score_answer(row)) for row in table.to_pylist()]
-
-
-def sample_answer(row: Mapping[str, Any]) -> SampleAnswer:
-    """A row of `samples` as the answer that it is. Raises ValueError for a finish or a verdict that is none."""
-    kept = {name: value for name, value in row.items() if name != "row"}
-    for name in ("token_ids", "step_ends", "token_ends"):
-        kept[name] = tuple(kept[name])
-    verdict = kept.pop("verdict")
-    return SampleAnswer(
-        **{**kept, "finish": Finish(kept["finish"])}, verdict=None if verdict is None else Verdict(verdict)
-    )
-
-
-def score_answer(row: Mapping[str, Any]) -> ScoreAnswer:
-    """A row of `stepscores` as the answer that it is."""
-    return ScoreAnswer(**{name: value for name, value in row.items() if name != "row"})
-
-
-def _table(
-    schema: pa.Schema, kind: type[SampleAnswer] | type[ScoreAnswer], answers: Sequence[tuple[int, tuple[Any, ...]]]
-) -> pa.Table:
-    """`answers`: of this kind."""
-    columns: dict[str, Sequence[Any]] = dict.fromkeys(kind._fields, ())
-    columns |= zip(kind._fields, zip(*(answer for _, answer in answers), strict=True), strict=False)
-    columns["row"] = [row for row, _ in answers]
-    return pa.Table.from_arrays([_array(columns[field.name], field) for field in schema], schema=schema)
-
-
-def _array(values: Sequence[Any], field: "pa.Field[Any]") -> Any:
-    if pa.types.is_dictionary(field.type):
-        texts = pa.array([None if value is None else str(value) for value in values], pa.string())
-        return texts.dictionary_encode().cast(field.type)
-    return pa.array(values, field.type)

@@ -10,6 +10,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline.core.errors import PluginError
+from pipeline.core.tables import SampleAnswer, ScoreAnswer
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import (
     Ask,
@@ -25,7 +26,7 @@ from pipeline.searches.base import (
     wrong_ask,
     wrong_found,
 )
-from pipeline.searches.log import FAILED_DRAW, SampleAnswer, ScoreAnswer, given_nodes, nodes_of, root_of
+from pipeline.searches.log import FAILED_DRAW, given_nodes, nodes_of, root_of
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES
 
@@ -154,7 +155,9 @@ class ProblemSearch:
         for each in answers:  # The first score of a prefix counts: chains that share it may be scored side by side.
             if each.prefix_id not in self.scores:
                 self.scores[each.prefix_id] = each
-                self._step_scores[each.prefix_id] = each.step_score
+                self._step_scores[each.prefix_id] = StepScore(
+                    score=each.score, reliability=each.reliability, fault=each.fault or ""
+                )
         del self.open[ask.key]
         found = tuple([self._step_scores.get(node.prefix_id, _UNKNOWN) for node in path_of(ask.node)])
         return self._advanced(partial(self._machine.take, ask, found))

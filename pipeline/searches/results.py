@@ -9,12 +9,11 @@ import pyarrow.compute as pc
 
 from pipeline.config.search import SearchConfig
 from pipeline.core.records import UNGRADED, Totals, Verdict
-from pipeline.core.schemas import CANDIDATES, SEARCHES
+from pipeline.core.tables import CANDIDATES, SEARCHES, ScoreAnswer
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.searches.base import Found, Stop, path_of
 from pipeline.searches.choice import is_enough
-from pipeline.searches.log import ScoreAnswer
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 
 
@@ -31,8 +30,8 @@ def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str
     Raises ValueError for a search that has not ended."""
     candidates = [row for each in ended for row in _candidate_rows(each, settings, model)]
     return Results(
-        candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES),
-        searches=pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES),
+        candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES.schema),
+        searches=pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES.schema),
     )
 
 

@@ -19,7 +19,7 @@ from pipeline.core.errors import Absent, StoreError, other_job
 from pipeline.core.failpoints import failpoint
 from pipeline.core.ids import is_shard_file, record_name, record_parts
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.schemas import LOG_KEYS
+from pipeline.core.table import log_tables
 from pipeline.storage.objects import each
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage, sha256_of
@@ -254,7 +254,7 @@ def log_totals(sequence: RecordSequence) -> Totals:
 
 
 def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:
-    return [shard for shard in shards if shard.table in LOG_KEYS]
+    return [shard for shard in shards if shard.table in log_tables()]
 
 
 def _holds_the_log(commit: Commit, files: tuple[ShardRecord, ...]) -> bool:

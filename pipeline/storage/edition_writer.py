@@ -23,7 +23,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, InputRow, SampledSolution, Trials
-from pipeline.core.tables import OUTCOMES, promotions_of, sampled_solutions
+from pipeline.core.tables import OUTCOMES, PROMOTIONS, SOLUTIONS
 from pipeline.data.grown import in_rounds, with_passed
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -149,7 +149,7 @@ class EditionWriter:
         log = (read_shard(self._storage, shard, OUTCOMES) for shard in shards if shard.table == "rollouts")
         outcomes = with_verdicts(rollout_outcomes_of(log), self._table(verdicts))
         promoted = (read_shard(self._storage, shard) for shard in shards if shard.table == "promotions")
-        promotions = in_rounds(each for table in promoted for each in promotions_of(table))
+        promotions = in_rounds(each for table in promoted for each in PROMOTIONS.from_table(table))
         own = trials_of(outcomes.values())
         trials = trials_of(with_passed(outcomes, promotions).values()) if promotions else own
         return PreparedUnit(chains=chains, own=own, trials=trials)
@@ -207,7 +207,7 @@ class EditionWriter:
         )
         new = judge(
             StoredUnit(
-                drawn=[solution for table in drawn for solution in sampled_solutions(table)],
+                drawn=[solution for table in drawn for solution in SOLUTIONS.from_table(table)],
                 rollouts=rollouts,
                 chains=chains,
                 rows=lambda: unit_rows(self._storage, ref),

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id, is_shard_file
-from pipeline.core.schemas import LEARNED, SCHEMAS
+from pipeline.core.table import TABLES
+from pipeline.core.tables import LEARNED
 from pipeline.storage.commits import EDITION, Commit, CommitState, RecordSequence, record_sequences, resolve
 from pipeline.storage.repair import repair
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, set_aside
@@ -136,7 +137,7 @@ def arrange(storage: Storage, current: Collection[str], units: Iterable[RecordSe
 
 def data_files(storage: Storage) -> list[str]:
     """The data files in the folders that people read, one folder per table. Files of others are left out."""
-    folders = SCHEMAS.keys() & set(storage.names(""))
+    folders = TABLES.keys() & set(storage.names(""))
     return [name for folder in sorted(folders) for name in storage.names(folder) if is_shard_file(name)]
 
 

@@ -7,16 +7,14 @@ growth that was interrupted goes on as it was planned, whoever starts it again.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-import pyarrow as pa
-
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
-from pipeline.core.schemas import ALLOTMENTS
+from pipeline.core.tables import ALLOTMENTS, Allotment
 from pipeline.storage.commits import GROWTH, Commit, CommitState, RecordSequence, completions, record_sequence
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
-TABLE = "allotments"
+TABLE = ALLOTMENTS.name
 STRENGTH = "strength"
 """Key of the strength of the prior in the settings of a growth, see `trees.posterior`."""
 SEQUENCE = content_id("growth")
@@ -67,17 +65,13 @@ def growth_settings(growth: Commit) -> dict[str, object]:
 
 def write_allotments(storage: Storage, number: int, rows: Iterable[tuple[str, str, int]]) -> ShardRecord:
     """Write what each problem may cost. `rows`: (unit id, problem id, budget)."""
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    table = pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, ALLOTMENTS, strict=True)], schema=ALLOTMENTS
-    )
+    table = ALLOTMENTS.to_table([Allotment(*row) for row in rows])
     return write_shard(storage, TABLE, content_id(TABLE, str(number)), [table])
 
 
 def allotments(storage: Storage, growth: Commit) -> Mapping[str, Mapping[str, int]]:
     """Unit id -> problem id -> what the growth may cost there. Raises StoreError for a missing or damaged file."""
-    table = read_shard(storage, growth.shards[0])
     found: dict[str, dict[str, int]] = {}
-    for unit_id, problem_id, budget in zip(*(table[name].to_pylist() for name in ALLOTMENTS.names), strict=True):
+    for unit_id, problem_id, budget in ALLOTMENTS.from_table(read_shard(storage, growth.shards[0])):
         found.setdefault(unit_id, {})[problem_id] = budget
     return found

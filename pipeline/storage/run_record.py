@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable, UsageError
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
 from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Totals
-from pipeline.core.schemas import CALIBRATED_SCORES
+from pipeline.core.tables import CALIBRATED_SCORES
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCORE
 from pipeline.storage.shards import ShardRecord, intact_bytes
@@ -27,7 +27,7 @@ TABLE = "scores"
 JSONL, PARQUET = ".jsonl", ".parquet"
 _REMEDY = "name a file that `python -m pipeline score` has written"
 _NAMES = ("chain_id", "problem_id")
-_TYPES = pl.DataFrame(CALIBRATED_SCORES.empty_table()).schema
+_TYPES = pl.DataFrame(CALIBRATED_SCORES.schema.empty_table()).schema
 
 
 def score_files(key: str, path: Path) -> list[Path]:
@@ -45,7 +45,7 @@ def score_files(key: str, path: Path) -> list[Path]:
 
 
 def read_score_file(key: str, path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> pl.DataFrame:
-    """The `columns` of a Parquet or JSONL file in the types of `schemas.CALIBRATED_SCORES`, and the `optional` ones, null
+    """The `columns` of a Parquet or JSONL file in the types of `tables.CALIBRATED_SCORES`, and the `optional` ones, null
     where the file lacks them. Raises InputError for another file."""
     if not path.is_file():
         raise InputError(f"{key}={path}: there is no such file; {_REMEDY}")

@@ -16,8 +16,8 @@ from pipeline.config.judge import JUDGE_NAME
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.records import ReadingKind, Totals
-from pipeline.core.schemas import READINGS as READINGS_SCHEMA
 from pipeline.core.suggestions import choice_hint
+from pipeline.core.tables import READINGS as READINGS_TABLE
 from pipeline.storage.commits import Commit, RecordSequence
 from pipeline.storage.editions import current_edition, current_shards, edition_sequence
 from pipeline.storage.location import storage_at
@@ -32,7 +32,7 @@ READINGS = "readings"
 _ID = "critique_id"
 _COUNTED = ("reading", "n_tokens", "n_prompt_tokens")
 _KEY = (_ID,)
-_OF_READING = frozenset(READINGS_SCHEMA.names) - {_ID}
+_OF_READING = frozenset(READINGS_TABLE.schema.names) - {_ID}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from pipeline.core.tables import promotions_of
+from pipeline.core.tables import PROMOTIONS, ROLLOUTS
 from pipeline.data.grown import grown_id
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import stored_run
-
-PROMOTIONS, ROLLOUTS = "promotions", "rollouts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +25,12 @@ def grown_counts(storage: Storage) -> GrownCounts:
         ends = {
             grown_id(each, len(each.ends))
             for shard in whole.shards
-            if shard.table == PROMOTIONS
-            for each in promotions_of(read_shard(storage, shard))
+            if shard.table == PROMOTIONS.name
+            for each in PROMOTIONS.from_table(read_shard(storage, shard))
         }
         promoted += len(ends)
         for shard in whole.shards if ends else ():
-            if shard.table == ROLLOUTS:
+            if shard.table == ROLLOUTS.name:
                 table = read_shard(storage, shard, ("prefix_id", "n_tokens"))
                 prefixes, counts = (table[name].to_pylist() for name in ("prefix_id", "n_tokens"))
                 found = [int(count or 0) for prefix, count in zip(prefixes, counts, strict=True) if prefix in ends]

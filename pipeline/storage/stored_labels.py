@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipeline.config.choices import ValueColumn
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import CONSENSUS, DROPS, LABELS
+from pipeline.core.tables import CONSENSUS, DROPS, LABELS_CONSENSUS
 from pipeline.storage.editions import current_shards
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ShardRecord, intact_bytes, verified_file
@@ -25,7 +25,7 @@ _MADE_BY = {
     ValueColumn.p_error_free: "estimator.rule=consensus consensus.how=posterior",
 }
 """The columns of soft targets that some labels do not have, and the settings of `relabel` that make them."""
-_SOME = pa.schema([*CONSENSUS, *map(LABELS.field, DROPS)])
+_SOME = pa.schema(map(LABELS_CONSENSUS.schema.field, (*CONSENSUS, *DROPS)))
 """The columns that some labels do not have."""
 
 
@@ -65,10 +65,10 @@ def _frame(storage: Storage, shard: ShardRecord, columns: Sequence[str] | None) 
 
 
 def has_consensus(storage: Storage, run: StoredRun) -> bool:
-    """Whether the current labels are by consensus: they have the columns of `schemas.CONSENSUS`. Raises StoreError for a
+    """Whether the current labels are by consensus: they have the columns of `tables.CONSENSUS`. Raises StoreError for a
     damaged file."""
     first = next(_current(run), None)
-    return first is not None and set(CONSENSUS.names).issubset(verified_file(storage, first).schema_arrow.names)
+    return first is not None and set(CONSENSUS).issubset(verified_file(storage, first).schema_arrow.names)
 
 
 def refuse_without(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> None:

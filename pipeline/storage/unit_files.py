@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.schemas import LOG_KEYS
-from pipeline.core.tables import in_order, row_ids
+from pipeline.core.table import TABLES, log_tables
 from pipeline.storage.commits import (
     UNIT,
     Commit,
@@ -83,8 +82,8 @@ class UnitFiles:
     def leave_out(self, name: str, unwanted: Container[tuple[object, ...]]) -> None:
         """Leave rows with these keys out of what `rows` gives and `complete` commits."""
         for shard, table in self._tables.items():
-            if shard.table == name and any(row_id in unwanted for row_id in row_ids(name, table)):
-                self._tables[shard] = table.filter(pa.array([row not in unwanted for row in row_ids(name, table)]))
+            if shard.table == name and any(row_id in unwanted for row_id in TABLES[name].keys(table)):
+                self._tables[shard] = table.filter(pa.array([row not in unwanted for row in TABLES[name].keys(table)]))
 
     def of_whole(self, name: str) -> list[pa.Table]:
         """The rows of a log table that the completing record names. Empty where the unit was never complete."""
@@ -136,11 +135,11 @@ class UnitFiles:
         whole = (shard for shard in self._resolved.log if not shard.file.startswith(FLUSHED))
         kept = [shard for shard in whole if self._tables[shard].num_rows == shard.rows]
         written: dict[ShardRecord, pa.Table] = {}
-        for name in LOG_KEYS:
+        for name in log_tables():
             parts = [self._tables[shard] for shard in self._resolved.log if shard.table == name and shard not in kept]
             tables = [table for table in (*parts, *([last[name]] if name in last else ())) if table.num_rows]
             if tables:
-                together = in_order(name, tables)
+                together = TABLES[name].in_order(tables)
                 written[self._write(name, together)] = together
         log = (*kept, *written)
         others = [self._write(name, table) for name, table in results.items() if table.num_rows]
@@ -170,10 +169,10 @@ class UnitFiles:
 
 def _without_repeated_rows(tables: Mapping[ShardRecord, pa.Table]) -> dict[ShardRecord, pa.Table]:
     """Remove repeated rows: if a merged file is void, its parts and a later file may contain the same row. The first counts."""
-    seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in LOG_KEYS}
+    seen: dict[str, set[tuple[object, ...]]] = {name: set() for name in log_tables()}
     once: dict[ShardRecord, pa.Table] = {}
     for shard, table in tables.items():
-        ids = row_ids(shard.table, table)
+        ids = TABLES[shard.table].keys(table)
         new = [row_id not in seen[shard.table] for row_id in ids]
         seen[shard.table].update(ids)
         once[shard] = table if all(new) else table.filter(pa.array(new))

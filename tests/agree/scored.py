@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.core.schemas import SCORES
+from pipeline.core.tables import SCORES
 from pipeline.scorers.chain_scores import chain_scores
 
 Rng = np.random.Generator
@@ -24,7 +24,7 @@ def score_row(
     outcome: bool | None = None,
     model: str = "oracle",
 ) -> dict[str, Any]:
-    """A row with all columns of `schemas.SCORES`."""
+    """A row with all columns of `tables.SCORES`."""
     whole = chain_scores(scores)
     return {
         "row": 0,
@@ -56,7 +56,7 @@ def write_scores(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     else:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=SCORES), path, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(list(rows), schema=SCORES.schema), path, compression="zstd")
     return path
 
 

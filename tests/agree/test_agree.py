@@ -14,7 +14,7 @@ from pipeline.analysis.relabel import relabel
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.stored_labels import label_frames

@@ -12,7 +12,7 @@ from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.table import TABLES
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.shards import aside_name
 from tests.audit.forger import Forger
@@ -42,7 +42,7 @@ def findings(run_dir: Path, check: Check) -> list[Finding]:
 
 
 def in_rows(change: Callable[[Rows], Rows], table: str) -> Callable[[pa.Table], pa.Table]:
-    return lambda stored: pa.Table.from_pylist(change(stored.to_pylist()), schema=SCHEMAS[table])
+    return lambda stored: pa.Table.from_pylist(change(stored.to_pylist()), schema=TABLES[table].schema)
 
 
 def issues(rows: Rows, prefix: str) -> Rows:

@@ -14,7 +14,7 @@ from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import content_id
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.commits import (
     EDITION,
     INPUT,

@@ -15,7 +15,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.table import TABLES
 from pipeline.searches.ids import prefix_id
 from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, commit_name, publish
 from pipeline.storage.shards import read_shard, write_shard
@@ -224,7 +224,7 @@ def test_a_score_that_nobody_asked_for_is_found(made: dict[str, Path], tmp_path:
     }
     forger = Forger(run_dir)
     whole = forger.last(UNIT, "samples")
-    table = pa.Table.from_pylist([score], schema=SCHEMAS["stepscores"])
+    table = pa.Table.from_pylist([score], schema=TABLES["stepscores"].schema)
     written = write_shard(forger.storage, "stepscores", whole.sequence_id, [table])
     forger.write(replace(whole, shards=(*whole.shards, written)))
     assert any("which this search did not ask for" in each.fault for each in findings(run_dir))

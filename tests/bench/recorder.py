@@ -65,7 +65,6 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
             log = RolloutLog(
                 UnitFiles(storage, unit.unit_id),
                 rows=unit_rows(storage, unit),
-                grader="",
                 unit_target=unit_target_of(*deciding(config)),
             )
             with suppress(EngineDied):  # the recorder answers nothing

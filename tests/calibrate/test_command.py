@@ -13,7 +13,7 @@ from pipeline import Run
 from pipeline.__main__ import main
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES
+from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES
 from pipeline.scorers.calibration import MapKind
 from pipeline.scorers.calibration_file import read_calibration
 from tests.agree.scored import score_row, write_scores
@@ -196,7 +196,7 @@ def test_calibrated_scores_are_calibrated_from_the_models_own(
         for row in scored(rows)
     ]
     path = tmp_path / "calibrated.parquet"
-    pl.DataFrame(calibrated, infer_schema_length=None).to_arrow().cast(CALIBRATED_SCORES)
+    pl.DataFrame(calibrated, infer_schema_length=None).to_arrow().cast(CALIBRATED_SCORES.schema)
     pl.DataFrame(calibrated, infer_schema_length=None).write_parquet(path)
     again = report(path, run_dir)
     assert again["maps"] == found["maps"]

@@ -28,12 +28,12 @@ from pipeline.consensus.kept import (
     top_place,
     witness_places,
 )
-from pipeline.core.schemas import CONSENSUS, LABELS
+from pipeline.core.tables import LABELS_CONSENSUS
 from tests.consensus_labels import Row, Votes, consensus_row, first_error, majority
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = pa.schema([(LABELS if name in LABELS.names else CONSENSUS).field(name) for name in COLUMNS])
+SCHEMA = pa.schema(map(LABELS_CONSENSUS.schema.field, COLUMNS))
 WITNESSES = ("judge:a", "scores:b")
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.core.schemas import CONSENSUS, LABELS
+from pipeline.core.tables import CONSENSUS, LABELS
 from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import BY_CONSENSUS
 from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES
@@ -57,7 +57,7 @@ def test_parquet_has_the_columns_of_consensus_and_the_kept_chains(
 ) -> None:
     assert export(run_dir, tmp_path / "out", "format=parquet") == 0
     written = pl.read_parquet(tmp_path / "out" / "train.parquet")
-    assert written.columns == [*LABELS.names, *CONSENSUS.names]
+    assert written.columns == [*LABELS.schema.names, *CONSENSUS]
     assert written.equals(labels.filter(pl.col("left_out").is_null()))
     gone = labels.filter(pl.col("left_out").is_not_null())
     assert {each["chain_id"] for each in lines(tmp_path / "out" / LEFT_OUT)} == set(gone["chain_id"])
@@ -102,7 +102,7 @@ def test_labels_without_that_probability_are_refused(
     assert export(plain, tmp_path / "out", "format=parquet", "target=soft", "soft=p_error_free") == 2
     assert "consensus" in capsys.readouterr().err
     assert export(plain, tmp_path / "out", "format=parquet") == 0
-    assert pl.read_parquet(tmp_path / "out" / "train.parquet").columns == LABELS.names
+    assert pl.read_parquet(tmp_path / "out" / "train.parquet").columns == LABELS.schema.names
 
 
 def test_the_card_names_witnesses_reasons_and_what_is_lost_where(

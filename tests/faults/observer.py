@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import record_parts
-from pipeline.core.schemas import LOG_KEYS
+from pipeline.core.table import TABLES
 from pipeline.storage.commits import FOLDER, UNIT, record_sequence, resolve
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
@@ -83,7 +83,7 @@ class Observer:
 
 def _row(table: str, row: Mapping[str, Any]) -> Row:
     values = tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
-    return (table, tuple(row[key] for key in LOG_KEYS[table])), values
+    return (table, tuple(row[key] for key in TABLES[table].key)), values
 
 
 def _unit_of(name: str) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core.errors import Absent, StoreError
-from pipeline.core.schemas import LOG_KEYS
+from pipeline.core.table import log_tables
 from pipeline.storage.shards import ASIDE, ShardRecord
 from pipeline.storage.storage import Storage
 
@@ -37,7 +37,7 @@ def _decoded(data: bytes) -> Rows:
 
 
 KEYS = {
-    **LOG_KEYS,
+    **{name: table.key for name, table in log_tables().items()},
     "inputs": ("line",),
     "chains": ("row",),
     "labels": ("chain_id", "root_prefix_id"),

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline import Run
 from pipeline.core.errors import RunConflict, UsageError
-from pipeline.core.schemas import FINDINGS
+from pipeline.core.tables import FINDINGS
 from pipeline.examples.verifier import Evens, EvensConfig
 from pipeline.verifiers.base import Finding, StepInContext
 
@@ -34,7 +34,7 @@ def test_a_run_is_checked_by_verifiers_and_by_an_object(own: Run) -> None:
     (mine,) = own.check(Zeros(EvensConfig()), progress=False).values()
     assert mine.name == "evens"
     findings = own.checks("evens")
-    assert findings.columns == FINDINGS.names
+    assert findings.columns == FINDINGS.schema.names
     firsts = own.labels()["steps"].explode().str.slice(0, 1)
     assert findings.filter(pl.col("verdict") == "refuted").height == (firsts == "1").sum() == mine.counts.refuted > 0
     everything = own.checks()

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import Run, open_run
 from pipeline.core.errors import RunConflict, UsageError
-from pipeline.core.schemas import CRITIQUES
+from pipeline.core.tables import CRITIQUES
 from pipeline.examples.judge import Numerals, NumeralsConfig
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ def test_a_run_has_judges_and_their_critiques(own: Run, capsys: pytest.CaptureFi
     assert (counts.chains, counts.critiques, counts.votes) == (chains, 2 * chains, 2)
     assert own.judges == ["dry"]
     found = own.critiques("dry")
-    assert found.columns == CRITIQUES.names
+    assert found.columns == CRITIQUES.schema.names
     assert found.height == 2 * chains
     assert set(found["chain_id"]) == set(own.labels()["chain_id"])
     assert own.judge("dry", judge={"kind": "oracle", "votes": 2, "oracle": {"seed": 3}}, progress=False) == counts

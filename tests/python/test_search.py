@@ -11,7 +11,7 @@ import pipeline
 from pipeline import SearchRun, open_search, search, solve
 from pipeline.__main__ import main
 from pipeline.core.errors import InputError, RunConflict, UsageError
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.table import TABLES
 from pipeline.examples.search import Greedy, GreedyConfig
 from tests.conftest import write_rows
 from tests.runtime.without_ray import python_without_ray
@@ -42,7 +42,7 @@ def test_the_tables_are_frames(run: SearchRun) -> None:
         "searches": run.searches(), "candidates": run.candidates(), "samples": run.samples(), "stepscores": run.step_scores(),
     }  # fmt: skip
     for name, frame in frames.items():
-        assert frame.columns == SCHEMAS[name].names
+        assert frame.columns == TABLES[name].schema.names
         assert not frame.is_empty()
     assert run.searches()["source_id"].to_list() == [row["id"] for row in ROWS]
     assert run.rejects()["line"].to_list() == [6]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, steps_of
 from pipeline.core.records import GROWN
-from pipeline.core.schemas import LABELS_GROWN
+from pipeline.core.tables import LABELS_GROWN
 
 MOST_STEPS = 5
 PROBLEMS = 3
@@ -70,7 +70,7 @@ def label_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def tables(rows: list[dict[str, Any]]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables of steps and of chains for these rows."""
-    empty = pl.from_arrow(LABELS_GROWN.empty_table())
+    empty = pl.from_arrow(LABELS_GROWN.schema.empty_table())
     assert isinstance(empty, pl.DataFrame)
     schema = empty.select(COLUMNS).schema
     steps = steps_of(pl.DataFrame(rows, schema=schema), 0)

@@ -10,7 +10,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.chains import chosen
 from pipeline.consensus.kept import differs, label_place, witness_places
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS
+from pipeline.core.tables import CONSENSUS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import has_consensus, label_frames
 from pipeline.storage.stored_run import stored_run
@@ -91,7 +91,7 @@ def test_columns_of_consensus_can_be_asked_of_any_run(library: Library, run_dir:
         there = pl.concat(label_frames(LocalStorage(run_dir), columns))
         assert empty.schema == there.schema
         assert empty.columns == list(columns)
-        made = [name for name in columns if name in CONSENSUS.names]
+        made = [name for name in columns if name in CONSENSUS]
         assert empty.height > 0
         assert {empty[name].null_count() for name in made} == {empty.height}
 

@@ -21,7 +21,7 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encode_forecast
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim, recorded_identity
 from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start

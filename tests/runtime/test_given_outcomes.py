@@ -19,14 +19,14 @@ from pipeline.config.label import Columns, DataConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.records import InputRow
-from pipeline.core.schemas import INPUTS, INPUTS_WITH_OUTCOMES
-from pipeline.core.tables import input_rows
+from pipeline.core.tables import GIVEN_OUTCOME, INPUTS
 from pipeline.export.result import CARD, result_lines
 from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.chains import LeftOutRows
 from pipeline.runtime.chain_run.given import chain_tables
+from pipeline.storage.units import input_rows
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
 from tests.settings import GraderChange
@@ -77,15 +77,15 @@ def test_without_the_setting_nothing_is_read_and_stored(tmp_path: Path) -> None:
     label(tmp_path, rows(True, 0, None))
     assert [outcome for outcome, *_ in outcomes(tmp_path).values()] == [True, None, None, None]
     (staged,) = (tmp_path / "run" / "inputs").iterdir()
-    assert pq.read_schema(staged).names == INPUTS.names
+    assert pq.read_schema(staged).names == INPUTS.schema.names
 
 
 def test_inputs_have_the_column_only_where_a_row_gives_an_outcome(folder: Path, tmp_path: Path) -> None:
     (staged,) = (folder / "run" / "inputs").iterdir()
-    assert pq.read_schema(staged).names == INPUTS_WITH_OUTCOMES.names
+    assert pq.read_schema(staged).names == INPUTS.with_extra(GIVEN_OUTCOME).schema.names
     label(tmp_path, rows(None)[1:], READ)
     (staged,) = (tmp_path / "run" / "inputs").iterdir()
-    assert pq.read_schema(staged).names == INPUTS.names
+    assert pq.read_schema(staged).names == INPUTS.schema.names
     assert_sound(tmp_path)
 
 

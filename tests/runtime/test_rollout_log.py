@@ -10,12 +10,8 @@ import pytest
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
-    Completion,
     Finish,
-    Grade,
-    Prefix,
     Problem,
-    Request,
     Rollout,
     Totals,
     UnitTarget,
@@ -47,14 +43,25 @@ class HeldStorage(LocalStorage):
 
 
 def rollout(issue: int, text: str) -> Rollout:
-    prefix = Prefix(prefix_id=PREFIX_ID, step_index=0, text="", prompt_ids=())
-    request = Request(request_id=rollout_id(PREFIX_ID, issue), issue_index=issue, problem=PROBLEM, prefix=prefix)
-    completion = Completion(request=request, text=text, finish=Finish.STOP, n_tokens=1)
-    return Rollout(completion=completion, grade=Grade(verdict=Verdict.CORRECT, answer="1", ms=0.0))
+    return Rollout(
+        rollout_id=rollout_id(PREFIX_ID, issue),
+        prefix_id=PREFIX_ID,
+        problem_id=PROBLEM.problem_id,
+        step_index=0,
+        issue_index=issue,
+        round=0,
+        reached_prefix_id=None,
+        text=text,
+        finish=Finish.STOP,
+        n_tokens=1,
+        answer="1",
+        verdict=Verdict.CORRECT,
+        grader="g",
+    )
 
 
 async def buffer(storage: LocalStorage) -> RolloutLog:
-    opened = RolloutLog(UnitFiles(storage, UNIT_ID), grader="g", unit_target=UnitTarget(rollouts=2))
+    opened = RolloutLog(UnitFiles(storage, UNIT_ID), unit_target=UnitTarget(rollouts=2))
     await opened.read()
     return opened
 

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     ChainShape,
-    Completion,
     Finish,
-    Grade,
     Prefix,
     Problem,
     Request,
@@ -55,16 +53,32 @@ def trees(seed: int) -> list[Tree]:
 def rollout(key: Key, number: int) -> Rollout:
     """Whether a rollout is correct, determined by its id alone."""
     prefix_id, issue = key
+    right = Random(rollout_id(prefix_id, issue)).random() < Random(prefix_id).random()
+    return Rollout(
+        rollout_id=rollout_id(prefix_id, issue),
+        prefix_id=prefix_id,
+        problem_id=PROBLEM.problem_id,
+        step_index=0,
+        issue_index=issue,
+        round=number,
+        reached_prefix_id=None,
+        text="",
+        finish=Finish.STOP,
+        n_tokens=3,
+        answer="1",
+        verdict=Verdict.CORRECT if right else Verdict.INCORRECT,
+        grader="g",
+    )
+
+
+def request(key: Key) -> Request:
+    prefix_id, issue = key
     prefix = Prefix(prefix_id=prefix_id, step_index=0, text="", prompt_ids=())
-    identity = rollout_id(prefix_id, issue)
-    request = Request(request_id=identity, issue_index=issue, problem=PROBLEM, prefix=prefix, round=number)
-    right = Random(identity).random() < Random(prefix_id).random()
-    grade = Grade(verdict=Verdict.CORRECT if right else Verdict.INCORRECT, answer="1", ms=0.0)
-    return Rollout(completion=Completion(request=request, text="", finish=Finish.STOP, n_tokens=3), grade=grade)
+    return Request(request_id=rollout_id(prefix_id, issue), issue_index=issue, problem=PROBLEM, prefix=prefix)
 
 
 def buffer_of(log: Log, unit_target: UnitTarget, learner: Learner | None = POOLED.learner) -> RolloutLog:
-    buffer = RolloutLog(UnitFiles(NOWHERE, "1" * 20), grader="g", unit_target=unit_target, learner=learner)
+    buffer = RolloutLog(UnitFiles(NOWHERE, "1" * 20), unit_target=unit_target, learner=learner)
     for key, number in log.items():
         buffer.add_rollout(rollout(key, number))
     return buffer
@@ -208,10 +222,10 @@ async def test_arrivals_report_of_each_problem_when_all_it_was_asked_for_is_in()
     for each in reversed(asked):
         *most, last = each.missing
         for key in most:
-            arrivals.take(rollout(key, 0).completion.request)
+            arrivals.take(request(key))
         assert arrivals.complete() == []
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(arrivals.wait(), 0)
-        arrivals.take(rollout(last, 0).completion.request)
+        arrivals.take(request(last))
         await asyncio.wait_for(arrivals.wait(), 1)
         assert arrivals.complete() == [each.tree]

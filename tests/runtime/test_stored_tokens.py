@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import RunConflict
-from pipeline.core.schemas import ROLLOUTS, ROLLOUTS_WITH_TOKENS
+from pipeline.core.tables import ROLLOUTS, TOKEN_IDS
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.python.run import Run
 from tests.audit.forger import Forger, first_replaced, with_column
@@ -30,13 +30,13 @@ def test_the_tokens_are_those_of_the_texts_and_labels_do_not_depend_on_them(esti
     label(tmp_path / "with", rows(), STORED, *own)
     label(tmp_path / "without", rows(), *own)
     rollouts = Run(tmp_path / "with" / "run").rollouts()
-    assert rollouts.columns == ROLLOUTS_WITH_TOKENS.names
+    assert rollouts.columns == ROLLOUTS.with_extra(TOKEN_IDS).schema.names
     tokenizer = ByteTokenizer()
     for text, ids, count in rollouts.select("text", "token_ids", "n_tokens").iter_rows():
         assert tokenizer.decode(ids) == text
         assert len(ids) == count > 0
     without = Run(tmp_path / "without" / "run").rollouts()
-    assert without.columns == ROLLOUTS.names
+    assert without.columns == ROLLOUTS.schema.names
     key = "rollout_id"
     assert rollouts.drop("token_ids").sort(key).equals(without.sort(key))
     assert files(tmp_path / "with", "labels") == files(tmp_path / "without", "labels")
@@ -47,7 +47,7 @@ def test_a_run_goes_on_with_the_tokens_that_it_stores(tmp_path: Path) -> None:
     label(tmp_path, rows(), STORED, TREE)
     label(tmp_path, [*rows(), *chains(4)], STORED, TREE, "sampling.rollouts=5")
     (schema,) = {tuple(pq.read_schema(file).names) for file in sorted((tmp_path / "run" / "rollouts").iterdir())}
-    assert schema == tuple(ROLLOUTS_WITH_TOKENS.names)
+    assert schema == tuple(ROLLOUTS.with_extra(TOKEN_IDS).schema.names)
     assert Run(tmp_path / "run").rollouts()["token_ids"].list.len().min() != 0
     assert_sound(tmp_path)
     with pytest.raises(RunConflict, match="store_tokens"):

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from pipeline.__main__ import main
 from pipeline.config.score import ScorerConfig
-from pipeline.core.schemas import SCORES
+from pipeline.core.tables import SCORES
 from pipeline.scorers.settings import (
     FoverConfig,
     MathShepherdConfig,
@@ -162,7 +162,7 @@ def test_score_reads_the_model_by_the_name_of_its_format(
     assert main(["score", *words]) == 0
     assert "scored 3 steps of 1 chain" in capsys.readouterr().out
     (row,) = map(json.loads, out.read_text().splitlines())
-    assert list(row) == SCORES.names
+    assert list(row) == SCORES.schema.names
     ids, scores = PRMS[name].read(folders[name], PROBLEM, STEPS)
     assert row["step_scores"] == pytest.approx(scores, abs=1e-5)
     assert row["n_tokens"] == len(ids)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals
-from pipeline.core.schemas import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
+from pipeline.core.tables import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
@@ -83,7 +83,7 @@ def search_run(
     staged = write_chains(
         storage,
         staged_id,
-        {unit: _table(CHAINS_WITH_ANSWERS, [_chain(*each) for each in of]) for unit, of in units.items()},
+        {unit: _table(CHAINS_WITH_ANSWERS.schema, [_chain(*each) for each in of]) for unit, of in units.items()},
     )
     record = Commit(
         kind=INPUT,
@@ -97,10 +97,14 @@ def search_run(
     for unit, of in list(units.items())[: len(units) - unfinished]:
         found = [
             write_shard(
-                storage, "samples", unit, [_table(SAMPLES, [row for at in of for row in _samples(*at, whole)])]
+                storage, "samples", unit, [_table(SAMPLES.schema, [row for at in of for row in _samples(*at, whole)])]
             ),
-            write_shard(storage, "candidates", unit, [_table(CANDIDATES, [row for at in of for row in _ended(*at)])]),
-            write_shard(storage, "searches", unit, [_table(SEARCHES, [searched_row(*at, method, n) for at in of])]),
+            write_shard(
+                storage, "candidates", unit, [_table(CANDIDATES.schema, [row for at in of for row in _ended(*at)])]
+            ),
+            write_shard(
+                storage, "searches", unit, [_table(SEARCHES.schema, [searched_row(*at, method, n) for at in of])]
+            ),
         ]
         record = Commit(
             kind=UNIT,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.core.schemas import SCORES
+from pipeline.core.tables import SCORES
 
 Row = dict[str, object]
 
@@ -49,7 +49,7 @@ def row(
 
 def written(path: Path, rows: list[Row]) -> Path:
     """Write the rows in the format of the file's suffix."""
-    frame = pl.DataFrame(rows, schema=pl.DataFrame(SCORES.empty_table()).schema)
+    frame = pl.DataFrame(rows, schema=pl.DataFrame(SCORES.schema.empty_table()).schema)
     if path.suffix == ".jsonl":
         frame.write_ndjson(path)
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import compose_label, main
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.run_record import encode_identity
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
 from pipeline.core.records import Reject, RejectReason, RowLocation
-from pipeline.core.tables import rejects_table
+from pipeline.core.tables import REJECTS
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import ShardRecord, read_shard, verified_file, write_shard
 from pipeline.storage.storage import sha256_of
@@ -20,7 +20,7 @@ UNIT = "0" * 20
 
 
 def table(*details: str) -> pa.Table:
-    return rejects_table(
+    return REJECTS.to_table(
         [
             Reject(location=RowLocation(file="f", line=line), reason=RejectReason.NOT_JSON, detail=detail)
             for line, detail in enumerate(details, start=1)

@@ -11,20 +11,15 @@ from hypothesis import strategies as st
 from pipeline.core.errors import RunConflict
 from pipeline.core.ids import rollout_id, shard_name
 from pipeline.core.records import (
-    Completion,
     Finish,
-    Grade,
-    Prefix,
     Problem,
-    Request,
     Rollout,
     SampledSolution,
-    Solution,
     Totals,
     UnitTarget,
     Verdict,
 )
-from pipeline.core.tables import rollouts_table, row_ids, sampled_solutions, solutions_table
+from pipeline.core.tables import ROLLOUTS, SOLUTIONS
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
@@ -36,23 +31,25 @@ PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 
 
 def rollouts(issues: set[int], text: str) -> pa.Table:
-    prefix = Prefix(prefix_id="b" * 20, step_index=0, text="", prompt_ids=())
-    return rollouts_table(
+    return ROLLOUTS.to_table(
         [
             Rollout(
-                completion=Completion(
-                    request=Request(
-                        request_id=rollout_id("b" * 20, issue), issue_index=issue, problem=PROBLEM, prefix=prefix
-                    ),
-                    text=text,
-                    finish=Finish.STOP,
-                    n_tokens=1,
-                ),
-                grade=Grade(verdict=Verdict.CORRECT, answer="1", ms=0.0),
+                rollout_id=rollout_id("b" * 20, issue),
+                prefix_id="b" * 20,
+                problem_id=PROBLEM.problem_id,
+                step_index=0,
+                issue_index=issue,
+                round=0,
+                reached_prefix_id=None,
+                text=text,
+                finish=Finish.STOP,
+                n_tokens=1,
+                answer="1",
+                verdict=Verdict.CORRECT,
+                grader="g",
             )
             for issue in issues
-        ],
-        "g",
+        ]
     )
 
 
@@ -71,7 +68,7 @@ class Writer:
 
     def read(self) -> None:
         for _, table in self.log.read():
-            self.known.update(str(row_id) for (row_id,) in row_ids("rollouts", table))
+            self.known.update(str(row_id) for (row_id,) in ROLLOUTS.keys(table))
 
     def owed(self, issues: set[int]) -> pa.Table:
         return rollouts({issue for issue in issues if rollout_id("b" * 20, issue) not in self.known}, self.name)
@@ -190,7 +187,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
 
 def read_rows(storage: LocalStorage, name: str) -> list[tuple[object, ...]]:
     found = resolve(record_sequence(storage, UNIT, UNIT_ID)).log
-    return row_ids("rollouts", read_shard(storage, next(shard for shard in found if shard.file == name)))
+    return ROLLOUTS.keys(read_shard(storage, next(shard for shard in found if shard.file == name)))
 
 
 def test_an_unreadable_record_is_declared_and_what_it_held_is_owed(tmp_path: Path) -> None:
@@ -219,29 +216,27 @@ def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:
 def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
     drawn = [
         SampledSolution(
-            solution=Solution(
-                chain_id=f"{draw:020x}",
-                problem_id="a" * 20,
-                source_id="s" if draw else None,
-                text="one\ntwo",
-                ends=(4, 7),
-                token_ids=(1, 2, 3),
-                token_ends=(2, 3),
-                complete=draw == 0,
-            ),
+            chain_id=f"{draw:020x}",
+            problem_id="a" * 20,
+            source_id="s" if draw else None,
             draw=draw,
+            text="one\ntwo",
+            token_ids=(1, 2, 3),
+            ends=(4, 7),
+            token_ends=(2, 3),
             finish=Finish.STOP if draw == 0 else Finish.LENGTH,
-            grade=Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0),
+            answer="",
+            verdict=Verdict.NO_ANSWER,
         )
         for draw in range(2)
     ]
     storage = LocalStorage(tmp_path)
     log = UnitFiles(storage, UNIT_ID)
     log.read()
-    assert log.append({"solutions": solutions_table(drawn)}, Totals())
+    assert log.append({"solutions": SOLUTIONS.to_table(drawn)}, Totals())
     ((name, table),) = UnitFiles(storage, UNIT_ID).read()
     assert name == "solutions"
-    assert sampled_solutions(table) == drawn
+    assert SOLUTIONS.from_table(table) == drawn
 
 
 KERNEL = ShardRecord(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation
-from pipeline.core.tables import rejects_table
+from pipeline.core.tables import REJECTS
 from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
@@ -21,7 +21,7 @@ def staged(storage: Storage, files: list[list[list[InputRow]]]) -> Commit:
     """A staged input of several files with several units of several rows, and a file of rejects."""
     reject = Reject(location=RowLocation(file="f", line=1), reason=RejectReason.NOT_JSON, detail="x")
     shards = [write_units(storage, f"{number:020x}", units) for number, units in enumerate(files)]
-    rejects = write_shard(storage, "rejects", "f" * 20, [rejects_table([reject])])
+    rejects = write_shard(storage, "rejects", "f" * 20, [REJECTS.to_table([reject])])
     return Commit(kind=INPUT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, shards=(*shards, rejects))
 
 

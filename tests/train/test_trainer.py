@@ -19,7 +19,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
+from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 from pipeline.data.problems import in_validation
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
@@ -89,7 +89,7 @@ def scores(prm: Path, run_dir: Path, tmp_path_factory: pytest.TempPathFactory) -
     done = score_to_file(ScoreConfig(scorer=OwnConfig(model=str(prm)), run_dir=str(run_dir), out=str(out)))
     assert (done.chains, done.unscored, done.left_out.rows) == (160, {}, 0)
     frame = pl.read_parquet(out)
-    assert frame.columns == SCORES.names
+    assert frame.columns == SCORES.schema.names
     return frame
 
 
@@ -304,7 +304,7 @@ def test_rows_need_no_answer_and_what_does_not_fit_has_no_score(prm: Path, tmp_p
     assert "left out: 1 row, the first: " in shown
     assert "rows.jsonl:4: The row has no chain" in shown
     found = {row["source_id"]: row for row in map(json.loads, out.read_text().splitlines())}
-    assert list(found["a"]) == SCORES.names
+    assert list(found["a"]) == SCORES.schema.names
     assert [found[name]["outcome"] for name in "abce"] == [True, False, None, None]
     assert [found[name]["gold_answer"] for name in "ac"] == ["36", None]
     assert found["a"]["problem_id"] == found["b"]["problem_id"] == found["c"]["problem_id"]
@@ -445,11 +445,11 @@ def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
         return (pl.read_ndjson if name.endswith("jsonl") else pl.read_parquet)(tmp_path / name)
 
     plain = scored("plain.parquet")
-    assert plain.columns == SCORES.names
+    assert plain.columns == SCORES.schema.names
     assert "calibrated" not in capsys.readouterr().out
     for name in ("with.parquet", "with.jsonl"):
         found = scored(name, f"calibration={calibration}", "aggregation=min")
-        assert found.columns == CALIBRATED_SCORES.names
+        assert found.columns == CALIBRATED_SCORES.schema.names
         assert "V, P(correct final answer), under the policy the policy in use" in " ".join(
             capsys.readouterr().out.split()
         )

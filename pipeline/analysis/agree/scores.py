@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.analysis.agree.human import ModelChain, text_key
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
-from pipeline.core.schemas import RAW_STEP_SCORES
+from pipeline.core.tables import RAW_STEP_SCORES
 from pipeline.storage.score_files import read_score_file, score_files
 
 KEY = "scores"

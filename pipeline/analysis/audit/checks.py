@@ -16,7 +16,7 @@ from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_c
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Totals
-from pipeline.core.schemas import CHAINS, SCORES
+from pipeline.core.tables import CHAINS, SCORES
 from pipeline.scorers.chain_scores import chain_scores
 from pipeline.storage.commits import Commit, RecordSequence, commit_name
 from pipeline.storage.run_record import CHECK, SCORE
@@ -27,7 +27,7 @@ from pipeline.storage.stored_findings import finding_totals
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
 _FAULTS = {None, *Fault}
-_OF_CHAIN = [name for name in SCORES.names if name in CHAINS.names]
+_OF_CHAIN = [name for name in SCORES.schema.names if name in CHAINS.schema.names]
 
 Faults = Callable[[pa.Table, Sequence[pa.Table], Settings], Iterator[str]]
 """What is wrong with the rows of a unit with these chains, in a run with these settings."""

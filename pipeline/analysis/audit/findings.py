@@ -18,7 +18,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.core.ids import is_our_name, record_parts
 from pipeline.core.records import Totals
-from pipeline.core.schemas import OTHER_SCHEMAS, SCHEMAS
+from pipeline.core.table import TABLES
 from pipeline.storage.commits import (
     EDITION,
     GROWTH,
@@ -64,7 +64,7 @@ _MAKE_AGAIN = {
     JUDGE: "make the edition again with `regrade`",
 }
 NEEDLESS = "remove it: nothing needs it any more"
-_FOLDERS = (*SCHEMAS, FLUSHED, ASIDE)
+_FOLDERS = (*TABLES, FLUSHED, ASIDE)
 
 
 class Check(StrEnum):
@@ -223,7 +223,7 @@ class FileVerifier:
         try:
             file = verified_file(self._storage, shard)
             groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
-            expected = SCHEMAS[shard.table], *OTHER_SCHEMAS.get(shard.table, ())
+            expected = TABLES[shard.table].schemas()
             same = any(file.schema_arrow.equals(schema, check_metadata=False) for schema in expected)
             fault = "" if same else f"has another schema than the table {shard.table}"
         except Absent:
@@ -272,7 +272,7 @@ def find_orphans(storage: Storage, ledger: Ledger, verifier: FileVerifier, curre
             elif name not in verifier.needed and name not in only_aside:
                 garbage.append(name)
     for name in foreign:
-        if name.partition("/")[0] in SCHEMAS and name.endswith(".parquet"):
+        if name.partition("/")[0] in TABLES and name.endswith(".parquet"):
             ledger.fault(Check.FILES, name, "is none of the run, but is read with the files beside it", "move it away")
     if current is None or ledger.owed:
         return Orphans(garbage=tuple(garbage), foreign=tuple(foreign))

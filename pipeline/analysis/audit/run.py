@@ -38,7 +38,6 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import StoreError, Unreachable, UsageError
 from pipeline.core.records import InputRow
-from pipeline.core.tables import input_rows
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import (
     EDITION,
@@ -83,7 +82,7 @@ from pipeline.storage.stored_critiques import judge_names, judge_storage
 from pipeline.storage.stored_findings import FOLDER as CHECKS
 from pipeline.storage.stored_findings import check_names, check_storage
 from pipeline.storage.stored_run import refuse_no_run
-from pipeline.storage.units import TABLE, UNITS, again_of, noted_rows, unit_id_of
+from pipeline.storage.units import TABLE, UNITS, again_of, input_rows, noted_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"

@@ -91,7 +91,7 @@ def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]
     if row["verdict"] is not None and row["verdict"] not in list(Verdict):
         yield f"has the verdict {row['verdict']!r:.60}, which is none"
     if row["draw"] == FAILED_DRAW:
-        if row["sample_id"] != failure(problem.problem_id).sample_id:
+        if row["sample_id"] != failure(problem.problem_id, problem.row).sample_id:
             yield "says that the problem kills engines, but has another id"
         return
     follows = known.get(row["node_id"])

@@ -7,6 +7,7 @@ grows with the largest unit.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,8 +20,8 @@ from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
+from pipeline.core.table import TABLES
 from pipeline.searches.base import Search
-from pipeline.searches.log import sample_answer, score_answer
 from pipeline.searches.problem import ProblemSearch, SearchProblem, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
@@ -126,7 +127,7 @@ class _Unit:
             return
         replayed = ProblemSearch(problem, search)
         try:
-            replayed.replay(map(sample_answer, samples), map(score_answer, scores))
+            replayed.replay(_answers(SAMPLES, samples), _answers(STEP_SCORES, scores))
             if replayed.found is None:
                 yield f"the log of {about} lacks answers that the search asked for"
                 return
@@ -164,6 +165,12 @@ def _differences(what: str, about: str, stored: Sequence[Row], again: Sequence[R
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _answers(name: str, rows: Sequence[Row]) -> list[Any]:
+    """The rows of a log table as its records. Raises ValueError for a value that none can have."""
+    table = TABLES[name]
+    return table.from_table(pa.Table.from_pylist(rows, schema=table.schema))
 
 
 def _by_row(tables: Sequence[pa.Table]) -> dict[int, list[Row]]:

@@ -39,8 +39,7 @@ from pipeline.core.records import (
     Totals,
     Trials,
 )
-from pipeline.core.schemas import LEARNED, TOKEN_IDS
-from pipeline.core.tables import promotions_of, sampled_solutions
+from pipeline.core.tables import LEARNED, PROMOTIONS, SOLUTIONS, TOKEN_IDS
 from pipeline.data.grown import grown_id, in_rounds, with_passed
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import (
@@ -136,8 +135,8 @@ def _stored(whole: Commit, sequence: RecordSequence, tables: Mapping[ShardRecord
     return _Stored(
         rollouts=tables_of("rollouts"),
         later=[table for shard, table in tables.items() if shard.table == "rollouts" and shard not in whole.shards],
-        drawn=[drawn for table in tables_of("solutions") for drawn in sampled_solutions(table)],
-        promotions=in_rounds(each for table in tables_of("promotions") for each in promotions_of(table)),
+        drawn=[drawn for table in tables_of("solutions") for drawn in SOLUTIONS.from_table(table)],
+        promotions=in_rounds(each for table in tables_of("promotions") for each in PROMOTIONS.from_table(table)),
         rejected=frozenset(location for location, index in rejects if index is None),
         too_long=Counter((location, index) for location, index in rejects if index is not None),
         labels=pa.concat_tables(labels) if labels else None,

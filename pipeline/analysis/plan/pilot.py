@@ -17,7 +17,7 @@ from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import InputRow, RolloutOutcome, SampledSolution, Totals, Trials
-from pipeline.core.tables import rollout_outcomes, sampled_solutions
+from pipeline.core.tables import SOLUTIONS, rollout_outcomes
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.intervals import beta_moments
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -177,9 +177,9 @@ class _Log:
                         self.rollouts[problem] += 1
                         self.tokens[problem] += known[rollout].n_tokens
                 elif shard.table == "solutions":
-                    for drawn in sampled_solutions(read_shard(storage, shard)):
-                        self.solutions[drawn.solution.problem_id, drawn.draw] = drawn
-                        self.drawn_tokens[drawn.solution.problem_id] += len(drawn.solution.token_ids)
+                    for drawn in SOLUTIONS.from_table(read_shard(storage, shard)):
+                        self.solutions[drawn.problem_id, drawn.draw] = drawn
+                        self.drawn_tokens[drawn.problem_id] += len(drawn.token_ids)
 
 
 def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, BelievedValues]:

@@ -30,7 +30,7 @@ from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
-from pipeline.core.schemas import LABELS_GROWN, REJECTS, ROLLOUTS
+from pipeline.core.tables import LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.commits import (
     INPUT,
@@ -236,7 +236,7 @@ class _Labels:
 
 
 def _labels(storage: Storage, run: StoredRun) -> _Labels:
-    labels = _empty(LABELS_GROWN)
+    labels = _empty(LABELS_GROWN.schema)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
@@ -264,7 +264,7 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
 def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
     rollouts = current_shards(run.wholes, None, "rollouts")
     verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
-    counted = [_counted(_empty(ROLLOUTS))]
+    counted = [_counted(_empty(ROLLOUTS.schema))]
     for unit in run.units:
         later = verdicts.get(unit.unit_id, ())
         if shards := rollouts.get(unit.unit_id, ()):
@@ -295,7 +295,7 @@ def _counted(log: pl.DataFrame) -> pl.DataFrame:
 
 def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The first rejects with their texts, and the number of all by reason, whole rows before single prefixes."""
-    first = [_empty(REJECTS)]
+    first = [_empty(REJECTS.schema)]
     by = ["of_prefix", "reason"]
     counts = []
     for found in (first[0], *tables):

@@ -29,7 +29,7 @@ from pipeline.core.formatting import (
     printable,
 )
 from pipeline.core.records import UNGRADED
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_sequence

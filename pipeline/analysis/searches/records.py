@@ -32,7 +32,7 @@ class ProblemSearch:
     """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
     the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
     tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `has_choice`: False where no chain
-    could be sampled. `confidence`, `trusted`: see `schemas.SEARCHES`. `policy_tokens`: all that the policy wrote;
+    could be sampled. `confidence`, `trusted`: see `tables.SearchColumns`. `policy_tokens`: all that the policy wrote;
     `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end."""
 
     problem_id: str

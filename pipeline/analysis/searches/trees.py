@@ -37,7 +37,7 @@ class TreeNode:
     """A step, after the steps that lead to it. The root has no step.
 
     `parent`: its place among the nodes; None for the root. `depth`: number of steps up to here. `text`: without the white space
-    around it. `score`, `raw_score`, `reliability` and `fault`: see `schemas.STEP_SCORES`; all None where nobody asked for a
+    around it. `score`, `raw_score`, `reliability` and `fault`: see `tables.STEP_SCORES`; all None where nobody asked for a
     score. `tokens`: generated for this step, in all samples of it. `visits`: samples that begin, pass or end here or below.
     `ends`: samples whose chain ends here; `cut`: those of them that a limit ended. `answer` and `verdict`: of these chains.
     `on_path`: whether the chosen chain goes through it. `given`: whether the chain that the input has goes through it.

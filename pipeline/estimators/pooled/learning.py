@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.core.records import Trials
-from pipeline.core.schemas import SCHEMAS
+from pipeline.core.tables import KERNELS, KernelRow
 from pipeline.estimators.pooled.forest import forest_of
 from pipeline.estimators.pooled.grid import POINTS
 from pipeline.estimators.pooled.kernel import PRIOR, PRIOR_VERSION, Kernel, transition_model
@@ -50,20 +50,20 @@ def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Tria
     return kernel
 
 
-TABLE = "kernels"
+TABLE = KERNELS.name
 
 
 def kernel_table(kernel: Kernel) -> pa.Table:
     """One row with the expected counts and the version of their prior."""
-    row = {
-        "prior": PRIOR_VERSION,
-        "chains": kernel.chains,
-        "start": kernel.start.tolist(),
-        "steps": kernel.steps.tolist(),
-        "last": kernel.last.tolist(),
-        "reproduced": kernel.reproduced.tolist(),
-    }
-    return pa.Table.from_pylist([row], schema=SCHEMAS[TABLE])
+    row = KernelRow(
+        prior=PRIOR_VERSION,
+        chains=kernel.chains,
+        start=kernel.start.tolist(),
+        steps=kernel.steps.tolist(),
+        last=kernel.last.tolist(),
+        reproduced=kernel.reproduced.tolist(),
+    )
+    return KERNELS.to_table([row])
 
 
 def kernel_of(table: pa.Table, misses: float = 0.0) -> Kernel:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pipeline.core.errors import UsageError
-from pipeline.core.schemas import CONSENSUS, LABELS
+from pipeline.core.tables import CONSENSUS, LABELS, LABELS_CONSENSUS
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
 from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
@@ -110,7 +110,11 @@ def _labels_as_they_are(config: ExportConfig) -> Plan:
     if config.file not in (None, FileType.parquet):
         raise UsageError(f"file={config.file.value}: format=parquet without a target writes Parquet")
     return Plan(
-        make=labels_as_they_are, schema=LABELS, file=FileType.parquet, marks=Marks(), columns=tuple(LABELS.names)
+        make=labels_as_they_are,
+        schema=LABELS.schema,
+        file=FileType.parquet,
+        marks=Marks(),
+        columns=tuple(LABELS.schema.names),
     )
 
 
@@ -118,7 +122,8 @@ def with_consensus(plan: Plan) -> Plan:
     """The plan for labels by consensus: their own columns are written too."""
     if plan.columns is None:
         return plan
-    return replace(plan, columns=(*plan.columns, *CONSENSUS.names), schema=pa.schema([*plan.schema, *CONSENSUS]))
+    own = map(LABELS_CONSENSUS.schema.field, CONSENSUS)
+    return replace(plan, columns=(*plan.columns, *CONSENSUS), schema=pa.schema([*plan.schema, *own]))
 
 
 def _orm_row(example: TrainingExample, marks: Marks) -> Row:

@@ -39,7 +39,7 @@ class LeftOutRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSource:
-    """Where chains come from. `place`: a run directory or a path. `tables`: reads them in order, in blocks of `schemas.CHAINS`
+    """Where chains come from. `place`: a run directory or a path. `tables`: reads them in order, in blocks of `tables.CHAINS`
     or `CHAINS_WITH_ANSWERS`, and gives the rows that cannot be used to its argument. Raises UsageError and InputError for what
     cannot be read.
 

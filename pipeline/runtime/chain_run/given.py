@@ -12,8 +12,8 @@ import pyarrow as pa
 from pipeline.config.label import DataConfig, GraderConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
-from pipeline.core.schemas import CHAINS
-from pipeline.core.tables import storable
+from pipeline.core.table import storable
+from pipeline.core.tables import CHAINS
 from pipeline.data.layouts import Extract
 from pipeline.data.problems import read_row
 from pipeline.data.rows import input_digest, read_rows
@@ -54,11 +54,11 @@ class GivenChains:
 
 
 def chain_tables(given: Given, left_out: Rejects) -> Iterator[pa.Table]:
-    """The chains in blocks of the schema CHAINS, in order. Raises UsageError and InputError for a run or a path that
+    """The chains in blocks of the table CHAINS, in order. Raises UsageError and InputError for a run or a path that
     cannot be read."""
     if given.run_dir:
-        return labelled_chains(given.run_dir, CHAINS, partial=given.partial)
-    return numbered_rows(_rows(given, left_out), CHAINS)
+        return labelled_chains(given.run_dir, CHAINS.schema, partial=given.partial)
+    return numbered_rows(_rows(given, left_out), CHAINS.schema)
 
 
 def given_identity(given: Given) -> dict[str, object]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Totals, UnitTarget
-from pipeline.core.schemas import CHAINS, SCHEMA_VERSION
+from pipeline.core.tables import CHAINS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, labelled_identity
 from pipeline.runtime.chain_run.staging import staged_chains
@@ -174,7 +174,7 @@ class ChainTask(Task[Config], Protocol[Config]):
 
     def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
         """The chains, see `ChainSource.tables`."""
-        return labelled_chains(self.place, CHAINS, partial=getattr(self.config, _PARTIAL))
+        return labelled_chains(self.place, CHAINS.schema, partial=getattr(self.config, _PARTIAL))
 
     def chains_identity(self) -> dict[str, object]:
         """What the chains add to the identity of the run. Raises as `chains` does."""

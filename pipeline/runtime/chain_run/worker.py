@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import replace
 from operator import itemgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from pipeline.core.records import ChainText, Totals, UnitTarget
+from pipeline.core.table import Table
 from pipeline.runtime.chain_run.chains import chain_texts, values
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.unit_log import Finished, LogTable, UnitLog
@@ -102,7 +103,7 @@ class EachChain(UnitWork[Log], Protocol[Log]):
 class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
     """Work with one result for each chain. `table`: that of the results."""
 
-    table: str
+    table: Table[Any]
 
     def failed(self, chain: ChainText) -> Result:
         """The result of a chain that kills engines."""
@@ -113,7 +114,7 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
         ...
 
     def rows(self, chains: pa.Table, results: Sequence[Result]) -> pa.Table:
-        """The rows of results. `chains`: of `schemas.CHAINS`, in the order of `results`."""
+        """The rows of results. `chains`: of `tables.CHAINS`, in the order of `results`."""
         ...
 
     def totals(self, rows: pa.Table) -> Totals:
@@ -141,12 +142,12 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
             self.backpressure.answer(unanswered)
 
     def finished(self, log: "ChainLog[Result]") -> Finished:
-        totals = sum(map(self.totals, log.all_rows()[self.table]), Totals())
+        totals = sum(map(self.totals, log.all_rows()[self.table.name]), Totals())
         return Finished(results={}, totals=totals, readings=log.readings)
 
 
 class ChainLog(LogOfChains, Generic[Result]):
-    """The log of a unit's chains, of `schemas.CHAINS`. `results`: by row."""
+    """The log of a unit's chains, of `tables.CHAINS`. `results`: by row."""
 
     def __init__(self, files: UnitFiles, unit_target: UnitTarget, work: ChainWork[Result], chains: pa.Table) -> None:
         self._work = work
@@ -154,12 +155,12 @@ class ChainLog(LogOfChains, Generic[Result]):
         self._by_row: Mapping[int, ChainText] = dict(zip(values(chains, "row"), chain_texts(chains), strict=True))
         self.results: LogTable[tuple[int, Result], bool] = LogTable(
             work.table,
-            key=itemgetter(0),
-            to_table=self._rows,
             keep=lambda _: True,
             rows=lambda table: dict.fromkeys(values(table, "row"), True),
+            key=itemgetter(0),
+            to_table=self._rows,
         )
-        super().__init__(files, unit_target, [self.results], lambda new: work.totals(new[work.table]))
+        super().__init__(files, unit_target, [self.results], lambda new: work.totals(new[work.table.name]))
 
     def missing(self) -> dict[int, ChainText]:
         return {row: chain for row, chain in self._by_row.items() if row not in self.results.kept}

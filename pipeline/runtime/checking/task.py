@@ -14,8 +14,7 @@ from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import EngineWork, Load, Summary
 from pipeline.core.records import ChainText, Totals
-from pipeline.core.schemas import FINDINGS
-from pipeline.core.tables import storable
+from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.given import Given, GivenChains, GivenTask
 from pipeline.runtime.chain_run.run import Hiring, Running, run_task
@@ -28,7 +27,7 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, OTHER_RUN, PROVES
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import TABLE, check_storage, finding_totals
+from pipeline.storage.stored_findings import check_storage, finding_totals
 from pipeline.verifiers.base import CheckedStep, Fault
 from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
 
@@ -116,7 +115,7 @@ class CheckTask(GivenTask[CheckRunConfig]):
 class Checking(ChainWork[Steps]):
     """What a worker does: it asks a verifier about the steps of chains, in as many processes as it has cores."""
 
-    table = TABLE
+    table = FINDINGS
 
     def __init__(self, verifier: VerifierConfig, processes: int) -> None:
         self._name = verifier.kind
@@ -176,20 +175,19 @@ class Checking(ChainWork[Steps]):
 def findings_table(chains: pa.Table, checked: Sequence[Sequence[CheckedStep]], *, verifier: str) -> pa.Table:
     """The rows of checked chains, one for each step. `chains`: of the schema CHAINS, in the order of `checked`."""
     known = [chains[name].to_pylist() for name in ("row", "chain_id", "problem_id")]
-    rows = [
-        {
-            "row": row,
-            "chain_id": chain_id,
-            "problem_id": problem_id,
-            "step_index": index,
-            "verifier": verifier,
-            "verdict": step.finding.verdict.value,
-            "covers": step.finding.covers.value,
-            "evidence": storable(step.finding.evidence),
-            "fault": step.fault and step.fault.value,
-        }
+    found = [
+        StepFinding(
+            row=row,
+            chain_id=chain_id,
+            problem_id=problem_id,
+            step_index=index,
+            verifier=verifier,
+            verdict=step.finding.verdict,
+            covers=step.finding.covers,
+            evidence=step.finding.evidence,
+            fault=step.fault,
+        )
         for row, chain_id, problem_id, steps in zip(*known, checked, strict=True)
         for index, step in enumerate(steps, start=1)
     ]
-    columns = [pa.array([row[field.name] for row in rows], field.type) for field in FINDINGS]
-    return pa.Table.from_arrays(columns, schema=FINDINGS)
+    return FINDINGS.to_table(found)

@@ -13,8 +13,8 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind, Totals
-from pipeline.core.schemas import CHAINS, CHAINS_WITH_ANSWERS
-from pipeline.core.tables import critiques_table, storable
+from pipeline.core.table import storable
+from pipeline.core.tables import CHAINS, CHAINS_WITH_ANSWERS, CRITIQUES, critiques_table
 from pipeline.engines.base import Engine, OnDevices, Surroundings
 from pipeline.engines.registry import open_engine, policy_for
 from pipeline.engines.settings import EmbeddedConfig
@@ -29,7 +29,7 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import JUDGE, OTHER_RUN
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import TABLE, critique_totals, judge_storage
+from pipeline.storage.stored_critiques import critique_totals, judge_storage
 
 Votes = Sequence[Critique]
 """The critiques of a chain."""
@@ -73,8 +73,8 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
 
     def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
         # Known answers are among them only with `judge.show_answer`.
-        schema = CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
-        return labelled_chains(self.config.run_dir, schema, partial=self.config.partial)
+        table = CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
+        return labelled_chains(self.config.run_dir, table.schema, partial=self.config.partial)
 
     def model(self) -> OnDevices:
         return policy_for(self.config.policy) if self._judge.writes else super().model()
@@ -115,7 +115,7 @@ class Judging(ChainWork[Votes]):
     """What a worker does: a judge criticises as many chains at once as keep its engine busy. `text_engine`: what writes for
     the judge; None where nothing does."""
 
-    table = TABLE
+    table = CRITIQUES
 
     def __init__(self, config: JudgeRunConfig, judge: Judge, engine: JudgingEngine, text_engine: Engine | None) -> None:
         self._config = config

@@ -17,7 +17,7 @@ from pipeline.data.rows import input_files
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.tables import schema_with, scores_table
+from pipeline.runtime.scoring.tables import scores_table, scores_with
 from pipeline.runtime.scoring.task import ScoreTask
 from pipeline.runtime.scoring.work import engine_here, score_chains
 from pipeline.scorers.base import ScoringEngine
@@ -70,7 +70,7 @@ async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibra
     try:
         await engine.start()
         refuse_other(config, calibration, engine.model)
-        with _WRITERS[out.suffix](out, schema_with(calibration)) as write:
+        with _WRITERS[out.suffix](out, scores_with(calibration).schema) as write:
             for block in _blocks(chain_tables(config, left_out), engine.capacity):
                 scored = await score_chains(engine, chain_texts(block))
                 write(

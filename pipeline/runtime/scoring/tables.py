@@ -1,4 +1,4 @@
-"""Scored chains as rows of `schemas.SCORES`: the step scores, and the scores of each chain that follow from them."""
+"""Scored chains as rows of `tables.SCORES`: the step scores, and the scores of each chain that follow from them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.config.choices import Aggregation
-from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES
+from pipeline.core.table import Table
+from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, ScoreColumns
 from pipeline.scorers.base import StepScores
 from pipeline.scorers.calibration import Calibration
 from pipeline.scorers.chain_scores import chain_scores
@@ -20,8 +21,8 @@ def scores_table(
     model: str,
     calibration: Calibration | None = None,
 ) -> pa.Table:
-    """The rows of scored chains. `chains`: of the schema CHAINS, in the order of `scored`. With a calibration the rows have the
-    schema CALIBRATED_SCORES."""
+    """The rows of scored chains. `chains`: of the table CHAINS, in the order of `scored`. With a calibration the rows are of
+    CALIBRATED_SCORES."""
     raw = [each.scores for each in scored]
     step_scores = raw if calibration is None else [calibration.apply(scores) for scores in raw]
     whole = [chain_scores(scores) for scores in step_scores]
@@ -40,13 +41,9 @@ def scores_table(
         "score": [each.score_by(aggregation) for each in whole],
         "model": [model] * len(scored),
     }
-    schema = schema_with(calibration)
-    columns = [
-        pa.array(computed[field.name], field.type) if field.name in computed else chains[field.name] for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return scores_with(calibration).of_columns({**{name: chains[name] for name in chains.column_names}, **computed})
 
 
-def schema_with(calibration: Calibration | None) -> pa.Schema:
-    """The columns of scores, with a calibration or without."""
+def scores_with(calibration: Calibration | None) -> Table[ScoreColumns]:
+    """The table of scores, with a calibration or without."""
     return SCORES if calibration is None else CALIBRATED_SCORES

@@ -9,6 +9,7 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RUN_DIR, named
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
+from pipeline.core.tables import SCORES
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.given import Given, GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
@@ -21,7 +22,7 @@ from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, uns
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import OTHER_RUN, SCORE
-from pipeline.storage.score_files import TABLE, score_totals
+from pipeline.storage.score_files import score_totals
 from pipeline.storage.storage import Storage
 
 CALL_CHAINS = 256
@@ -78,7 +79,7 @@ class ScoreTask(GivenTask[ScoreConfig]):
 class Scoring(ChainWork[StepScores]):
     """Scores chains in blocks."""
 
-    table = TABLE
+    table = SCORES
 
     def __init__(self, config: ScoreConfig, scorer: Scorer, engine: ScoringEngine) -> None:
         self._config = config

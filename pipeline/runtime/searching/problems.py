@@ -9,8 +9,8 @@ import pyarrow as pa
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.ids import row_content
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
-from pipeline.core.schemas import CHAINS_WITH_ANSWERS
-from pipeline.core.tables import storable
+from pipeline.core.table import storable
+from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
 from pipeline.data.rows import read_rows
 from pipeline.data.steps import step_texts
@@ -26,7 +26,7 @@ from pipeline.searches.registry import search_for
 def problem_tables(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
     """The problems in blocks of the schema CHAINS_WITH_ANSWERS, in order. Raises UsageError and InputError for a path that
     cannot be read."""
-    return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS)
+    return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS.schema)
 
 
 _First = tuple[RowLocation, tuple[str, ...]]

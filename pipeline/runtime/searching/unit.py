@@ -8,32 +8,24 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem, Totals, UnitTarget
-from pipeline.core.tables import storable
+from pipeline.core.table import storable
+from pipeline.core.tables import SAMPLES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
 from pipeline.runtime.unit_log import Finished, LogTable
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
-from pipeline.searches.log import (
-    SampleAnswer,
-    ScoreAnswer,
-    failure,
-    sample_answers,
-    samples_table,
-    score_answers,
-    step_scores_table,
-)
+from pipeline.searches.log import failure
 from pipeline.searches.problem import ProblemSearch, SearchProblem
 from pipeline.searches.results import part_totals, search_totals, tables_of
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
+from pipeline.storage.stored_search import CANDIDATES, SEARCHES
 from pipeline.storage.unit_files import UnitFiles
 
 if TYPE_CHECKING:
@@ -72,6 +64,7 @@ class _Running:
         # Rows with different chains of one problem are independent.
         chain = self.search.problem.chain_id if self.search.given else ""
         return Written(
+            row=self.search.problem.row,
             ask=ask,
             asked=content_id("request", ask.key, chain) if chain else ask.key,
             problem=self.problem,
@@ -166,20 +159,8 @@ class UnitSearches(LogOfChains):
         self.work = work
         self.now = asyncio.get_running_loop().time
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
-        self._samples: LogTable[tuple[int, SampleAnswer], SampleAnswer] = LogTable(
-            SAMPLES,
-            key=_sample_key,
-            to_table=samples_table,
-            keep=itemgetter(1),
-            rows=lambda table: {_sample_key(each): each[1] for each in sample_answers(table)},
-        )
-        self._scores: LogTable[tuple[int, ScoreAnswer], ScoreAnswer] = LogTable(
-            STEP_SCORES,
-            key=_score_key,
-            to_table=step_scores_table,
-            keep=itemgetter(1),
-            rows=lambda table: {_score_key(each): each[1] for each in score_answers(table)},
-        )
+        self._samples = LogTable.whole(SAMPLES)
+        self._scores = LogTable.whole(STEP_SCORES)
         super().__init__(files, unit_target, [self._samples, self._scores], _part_totals)
         self._running: dict[int, _Running] = {}
         self._asked: set[tuple[int, str]] = set()
@@ -207,9 +188,9 @@ class UnitSearches(LogOfChains):
     def fail(self, row: int) -> None:
         """Give a problem up that kills engines."""
         search = self.searches[row]
-        answer = failure(search.problem.problem_id)
+        answer = failure(search.problem.problem_id, row)
         search.fail(answer)
-        self._samples.add((row, answer))
+        self._samples.add(answer)
 
     def finished(self) -> Finished:
         """What makes the unit whole, when all searches have ended."""
@@ -281,7 +262,7 @@ class UnitSearches(LogOfChains):
         if (waiting := self._waiting(row, answer.sample_id)) is None:
             return
         running, ask = waiting
-        self._samples.add((row, answer))
+        self._samples.add(answer)
         self._go_on(row, running, running.search.take_sample(ask, answer))
 
     def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
@@ -315,6 +296,7 @@ class UnitSearches(LogOfChains):
             raw, last = found.scores[step - 1], step == len(path)
             answers.append(
                 ScoreAnswer(
+                    row=row,
                     prefix_id=node.prefix_id,
                     step=step,
                     score=self.work.calibrated(step, raw),
@@ -328,20 +310,12 @@ class UnitSearches(LogOfChains):
                 )
             )
         for each in answers:
-            self._scores.add((row, each))
+            self._scores.add(each)
         self._go_on(row, running, running.search.take_scores(ask, answers))
 
 
-def _sample_key(answer: tuple[int, SampleAnswer]) -> tuple[int, str]:
-    return answer[0], answer[1].sample_id
-
-
-def _score_key(answer: tuple[int, ScoreAnswer]) -> tuple[int, str]:
-    return answer[0], answer[1].prefix_id
-
-
 def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
-    return part_totals([new[SAMPLES]], [new[STEP_SCORES]])
+    return part_totals([new[SAMPLES.name]], [new[STEP_SCORES.name]])
 
 
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from pipeline.core.records import Completion, Finish, Prefix, Problem, Request
-from pipeline.core.tables import storable
+from pipeline.core.table import storable
+from pipeline.core.tables import SampleAnswer
 from pipeline.data.prompts import TokenCut, Tokenizer
 from pipeline.engines.vllm.detokenize import MOST_CONTEXT, Decode, text_after
 from pipeline.graders.base import Ending
 from pipeline.runtime.searching.pieces import CHUNK, MOST_HELD, PEEK, Piece, StepCutter
 from pipeline.searches.base import WHOLE, Sample
-from pipeline.searches.log import SampleAnswer
 
 MOST_BLANK = 4
 """Requests in a row that may bring blank lines alone. After them, the policy writes without a stop."""
@@ -29,10 +29,11 @@ class Limits:
 class Written:
     """A sample while the policy writes it. Its answer has no final answer and no verdict yet.
 
-    `asked`: what the ids of its requests begin with. `prompt_ids`: of the bare problem. `before`: the tokens of the chain so
-    far, `stem` its text, `last_step` that of its last step. `began`: when it was asked for, and `search_began`, when the
-    search began, in seconds of any clock."""
+    `row`: of its problem. `asked`: what the ids of its requests begin with. `prompt_ids`: of the bare problem. `before`: the
+    tokens of the chain so far, `stem` its text, `last_step` that of its last step. `began`: when it was asked for, and
+    `search_began`, when the search began, in seconds of any clock."""
 
+    row: int
     ask: Sample
     asked: str
     problem: Problem
@@ -172,6 +173,7 @@ class Written:
     def _answer(self, cut: TokenCut, kept: int, finish: Finish, now: float, *, ended: bool) -> SampleAnswer:
         node = self.ask.node
         return SampleAnswer(
+            row=self.row,
             sample_id=self.ask.key,
             node_id=node.node_id,
             draw=self.ask.draw,

@@ -16,7 +16,7 @@ from pipeline.config.label import ClusterConfig
 from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, UsageError
 from pipeline.core.progress import Status
 from pipeline.core.records import ChainText
-from pipeline.core.schemas import FINDINGS
+from pipeline.core.tables import FINDINGS
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import check_names, check_storage, stored_check
@@ -56,7 +56,7 @@ def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path, expec
     found = checked(settings(run_dir))[NAME]
     got = frame(run_dir)
     assert got.equals(expected)
-    assert got.columns == FINDINGS.names
+    assert got.columns == FINDINGS.schema.names
     assert got.select("row", "step_index").rows() == [
         (number, at) for number in range(CHAINS) for at in range(1, len(orders(number)) + 1)
     ]

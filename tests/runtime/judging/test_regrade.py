@@ -15,7 +15,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.records import Finish, Reading, ReadingKind
-from pipeline.core.schemas import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.engines.oracle import OraclePolicyConfig
 from pipeline.judges.oracle import OracleJudge
 from pipeline.judges.settings import JudgeParser, ModelJudgeConfig

@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 
 from pipeline.__main__ import compose_label, main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.progress import Status, Summary
-from pipeline.core.schemas import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.runtime.chain_run.run import run_task
@@ -82,7 +82,7 @@ def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected:
     found = scored(settings(input_file, tmp_path / "out"))
     assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 34, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
-    assert frame(tmp_path / "out").columns == SCORES.names
+    assert frame(tmp_path / "out").columns == SCORES.schema.names
 
 
 def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_calibration_is_part_of_what_the_folder_is(input_file: Path, expected:
     calibrated = replace(config, calibration=str(squared(tmp_path / "cal.json", model)))
     scored(calibrated)
     got = frame(tmp_path / "out")
-    assert got.columns == CALIBRATED_SCORES.names
+    assert got.columns == CALIBRATED_SCORES.schema.names
     assert got["raw_step_scores"].to_list() == expected["step_scores"].to_list()
     assert got["score_last"].to_list() == pytest.approx([score**2 for score in expected["score_last"]], abs=1e-3)
     with pytest.raises(RunConflict, match="calibration was"):

@@ -12,10 +12,10 @@ from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.search import SearchRunConfig
+from pipeline.core import table as core_table
 from pipeline.core.errors import InputError, PluginError, RunConflict, UsageError
 from pipeline.core.records import Problem
 from pipeline.core.registry import GivenObject
-from pipeline.core.schemas import SCHEMAS
 from pipeline.engines.oracle import TOKENS_PER_STEP
 from pipeline.engines.oracle_tree import Tree
 from pipeline.runtime.chain_run.estimate import estimate
@@ -58,7 +58,7 @@ def test_every_method_searches_every_problem_and_its_log_says_the_same(method: s
     assert found[SEARCHES]["row"].to_list() == list(range(PROBLEMS))
     for name in TABLES:
         if found[name].height:
-            assert found[name].columns == SCHEMAS[name].names
+            assert found[name].columns == core_table.TABLES[name].schema.names
     assert (found[STEP_SCORES].height == 0) == (method == "majority")
     chosen = found[CANDIDATES].filter("chosen")
     assert chosen["row"].to_list() == list(range(PROBLEMS))

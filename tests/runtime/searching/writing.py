@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pipeline.config.choices import Splitter
 from pipeline.config.label import DataConfig
 from pipeline.core.records import Completion, Finish, Problem, Request
+from pipeline.core.tables import SampleAnswer
 from pipeline.data.prompts import Tokenizer
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.graders.base import Ending
 from pipeline.runtime.searching.pieces import CHUNK, StepCutter
 from pipeline.runtime.searching.written import Limits, Written
 from pipeline.searches.base import Node, Sample, path_of
-from pipeline.searches.log import SampleAnswer, nodes_of, root_of
+from pipeline.searches.log import nodes_of, root_of
 
 PROBLEM = Problem(problem_id="p", text="?", golds=("1",))
 PROMPT = 3
@@ -104,6 +105,7 @@ def sampled(
         path = path_of(node)
         ask = Sample(node=node, draw=0, steps=steps)
         written = Written(
+            row=0,
             ask=ask,
             asked=ask.key,
             problem=PROBLEM,

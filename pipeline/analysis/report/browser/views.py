@@ -106,7 +106,7 @@ class OpinionView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsensusView:
     """What labels by consensus say of a chain besides its labels. `mc_place`: the first error of `mc_labels`, by Monte Carlo
-    alone. `error_free`: P(no error so far) for each step. `left_out`: why the chain has no labels. See `schemas.CONSENSUS`."""
+    alone. `error_free`: P(no error so far) for each step. `left_out`: why the chain has no labels. See `tables.CONSENSUS`."""
 
     mc_labels: tuple[int | None, ...]
     mc_place: int | None
