@@ -1,8 +1,10 @@
-"""A plug-in's kind of run has a command, with help, completion, settings, an estimate and errors, and a Python door."""
+"""A plug-in's kind of run: its command with help, completion, settings, estimate, resume and errors, its call from Python, and
+its audit."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline import open_run
@@ -12,61 +14,66 @@ from tests.plugin.installed import distribution, installed
 from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
-POINTS = {"stepvalue.tasks": {"count": "tests.plugin.steps:COUNT", "lost": "tests.plugin.steps:LOST"}}
+MODULE = "tests.plugin.count_tokens"
+POINTS = {"stepvalue.tasks": {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}}
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    with installed(distribution(tmp_path / "site", "stepvalue-steps", "1.0", POINTS)), python_without_ray():
+    with installed(distribution(tmp_path / "site", "stepvalue-tokens", "1.0", POINTS)), python_without_ray():
         yield
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = str(tmp_path_factory.mktemp("tasks") / "run")
+@pytest.fixture
+def run_dir(tmp_path: Path) -> str:
+    folder = str(tmp_path / "run")
     with python_without_ray():
         assert main(["label", "data=sample", "policy=lab", "sampling.rollouts=2", f"run_dir={folder}"]) == 0
     return folder
 
 
 def test_a_task_has_a_command(run_dir: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    chains = open_run(run_dir).labels().height
+    labels = open_run(run_dir).labels()
+    steps = labels["steps"].list.len().sum()
     capsys.readouterr()
     for words, said in {
-        "-h": "  count       count the chains of a run\n",
-        "count -h": "longest=100     The most steps that a chain may have.",
-        "count --help-all": "  run.unit_problems = ",
-        "count run_dir=x --cfg job": "longest: 100\n",
-        f"count run_dir={run_dir} --estimate": f"{chains} chains to count\n",
-        f"count run_dir={run_dir} longest=99": f"counted {chains} chains of at most 99 steps\nthis start: {chains} chains in 0:00:02",
-        "__complete cou": "count\tcount the chains of a run\n",
-        "__complete count long": "longest=\tThe most steps",
+        "-h": "  count_tokens  count the tokens of each step\n",
+        "count_tokens -h": "tokenizer=characters",
+        "count_tokens --help-all": "  run.unit_problems = ",
+        "count_tokens run_dir=x --cfg job": "tokenizer: characters\n",
+        f"count_tokens run_dir={run_dir} --estimate": f"{labels.height} chains with {steps} steps to count by count_tokens\n",
+        f"count_tokens run_dir={run_dir}": f"count_tokens: {steps} rows of {labels.height} chains: {run_dir}/count_tokens\n",
+        f"count_tokens run_dir={run_dir} cluster.workers=1": "nothing to do: all chains are done\n",
+        "__complete count_t": "count_tokens\tcount the tokens of each step",
+        "__complete count_tokens token": "tokenizer=\tThe name or the folder of a tokenizer",
+        f"audit run_dir={run_dir}/count_tokens": "nothing is wrong",
     }.items():
-        assert main(words.split()) == 0
+        assert main(words.split()) == 0, words
         assert said in capsys.readouterr().out, words
     own = tmp_path / "own" / "mine.yaml"
     own.parent.mkdir()
-    own.write_text(f"run_dir: {run_dir}\nlongest: 98\n")
-    assert main(["count", "--config-dir", "own", "--config-name", "mine"]) == 0
-    assert "at most 98 steps" in capsys.readouterr().out
+    own.write_text(f"run_dir: {run_dir}\n")
+    assert main(["count_tokens", "--config-dir", "own", "--config-name", "mine"]) == 0
+    capsys.readouterr()
     for words, why in {
-        "count": "run_dir is not set: give run_dir=...",
-        "count run_dir=x longst=3": "there is no setting longst: did you mean longest?",
-        f"count run_dir={run_dir} longest=0": "longest=0: a chain has more steps",
-        "lost run_dir=x": "task lost of stepvalue-steps 1.0 (stepvalue.tasks: lost = tests.plugin.steps:LOST) cannot",
-        "cuont": "there is no command 'cuont': did you mean count?",
+        "count_tokens": "run_dir is not set: give run_dir=...",
+        "count_tokens run_dir=x tokeniser=3": "there is no setting tokeniser: did you mean tokenizer?",
+        f"count_tokens run_dir={run_dir} tokenizer=other": "count_tokens.tokenizer was characters, now other",
+        "lost run_dir=x": "task lost of stepvalue-tokens 1.0 (stepvalue.tasks: lost = tests.plugin.count_tokens:LOST) cannot",
+        "count_toknes": "there is no command 'count_toknes': did you mean count_tokens?",
     }.items():
-        assert main(words.split()) == 2
+        assert main(words.split()) != 0, words
         assert why in capsys.readouterr().err, words
 
 
-def test_a_task_has_a_python_door(run_dir: str) -> None:
+def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     run = open_run(run_dir)
-    assert run.do("count", longest=50, progress=False).totals.chains == run.labels().height
-    with pytest.raises(UsageError, match="longest=0: a chain has more steps"):
-        run.do("count", longest=0, progress=False)
+    found = run.do("count_tokens", progress=False)
+    steps = run.labels().select(pl.col("steps").explode())
+    assert run.table("count_tokens")["n_tokens"].to_list() == steps["steps"].str.len_chars().to_list()
+    assert found.totals.rollouts == steps.height
     with pytest.raises(
-        UsageError, match=r"do: 'status' is no command that has workers: choose from label, grow, judge, .*count"
+        UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
     ):
         run.do("status")

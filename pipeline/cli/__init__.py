@@ -57,14 +57,15 @@ def command_named(name: str) -> Command | None:
     """The command of this name, that of an installed plug-in too. Raises UsageError for a plug-in that cannot be used."""
     if name in COMMANDS:
         return COMMANDS[name]
-    from pipeline.cli.tasks import TASKS, task_command
+    from pipeline.cli.tasks import task_command
+    from pipeline.runtime.chain_run.registry import TASKS
 
     return task_command(name) if name in TASKS.names() else None
 
 
 def all_commands() -> dict[str, Command]:
     """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
-    from pipeline.cli.tasks import TASKS
+    from pipeline.runtime.chain_run.registry import TASKS
 
     found = dict(COMMANDS)
     for name in TASKS.names():

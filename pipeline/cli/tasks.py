@@ -1,44 +1,44 @@
-"""Commands of installed plug-ins: another kind of run has its command and its Python door for nothing.
+"""Commands of installed plug-ins: another kind of run has its command and its call from Python for nothing.
 
     [project.entry-points."stepvalue.tasks"]
-    count = "my_package.count:COUNT"
+    count_tokens = "my_package.count_tokens:CountTokens"
 
-names an object with a dataclass of `settings`, of which `cluster` is one; a `summary` and `examples` for help;
-`run(config, hiring, watch, stop)`, which returns a `Summary`; and `lines(config, found)` on what came of it. Where `estimate`
-is a setting, `estimate(config)` gives the lines of --estimate.
+names a class: see `runtime.chain_run.rows`.
 """
 
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.command import Command, write_lines
-from pipeline.cli.workers import Work, ending_lines
+from pipeline.cli.workers import Work, cost_lines, ending_lines, head_line
 from pipeline.config.fields import describe_settings
 from pipeline.core.formatting import format_count
-from pipeline.core.registry import Registry
+from pipeline.runtime.chain_run.registry import TASKS
 
 if TYPE_CHECKING:
     from pipeline.core.progress import Summary
+    from pipeline.runtime.chain_run.estimate import Estimate
 
-TASKS: Registry[Any] = Registry(
-    "tasks", noun="task", setting="command", ours={}, needs=("settings", "summary", "examples", "run", "lines")
-)
 _MOST_USED = 10
 
 
 def task_command(name: str) -> Command:
     """The command of a task. Raises UsageError for one that cannot be used."""
-    task = TASKS.guard(name, TASKS.load(name))
-    own = [each.name for each in describe_settings(task.settings) if not is_dataclass(each.kind)]
+    task = TASKS.load(name)
 
     def ended(config: Any, found: "Summary") -> bool:
         chains = found.now.chains
         ending = ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
-        write_lines([*task.lines(config, found), *ending])
-        return True
+        write_lines([*task(config).lines(found), *ending])
+        return found.totals.rollouts > 0
 
-    estimates = "estimate" in own
-    work = Work(run=task.run, ended=ended, estimate=task.estimate if estimates else None)
+    def estimated(_: Any, plan: "Estimate") -> Iterator[str]:
+        yield head_line(plan, task.to_do)
+        yield from cost_lines(plan)
+
+    work = Work(run=task, ended=ended, estimated=estimated)
+    own = [each.name for each in describe_settings(task.settings) if not is_dataclass(each.kind)]
     return Command(
         name=name,
         summary=task.summary,
@@ -48,5 +48,5 @@ def task_command(name: str) -> Command:
         schema=task.settings,
         run=work,
         work=work,
-        flags=("estimate",) if estimates else (),
+        flags=("estimate",),
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pipeline.cli.tasks import TASKS
 from pipeline.core import registry
 from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
+from pipeline.runtime.chain_run.registry import TASKS
 from pipeline.runtime.objects import REGISTRIES
 from pipeline.witnesses.registry import WITNESSES
 from tests.checkout import ROOT

@@ -172,12 +172,12 @@ class ChainLog(LogOfChains, Generic[Result]):
 
 
 async def side_by_side(
-    chains: Mapping[int, ChainText], result: Callable[[ChainText], Awaitable[Result]]
+    chains: Mapping[int, ChainText], result: Callable[[int, ChainText], Awaitable[Result]]
 ) -> AsyncGenerator[Mapping[int, Result], None]:
     """`ChainWork.results` of work that looks at each chain alone, at all of them at once."""
 
     async def of_row(row: int, chain: ChainText) -> tuple[int, Result]:
-        return row, await result(chain)
+        return row, await result(row, chain)
 
     tasks = [asyncio.create_task(of_row(row, chain)) for row, chain in chains.items()]
     try:

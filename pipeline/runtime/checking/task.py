@@ -161,7 +161,7 @@ class Checking(ChainWork[Steps]):
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._checker.close)
 
-    async def _checked(self, chain: ChainText) -> Steps:
+    async def _checked(self, _row: int, chain: ChainText) -> Steps:
         self._running += 1
         try:
             loop = asyncio.get_running_loop()

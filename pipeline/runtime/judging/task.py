@@ -174,7 +174,7 @@ class Judging(ChainWork[Votes]):
     async def close(self) -> None:
         await self._engine.close()
 
-    async def _votes(self, chain: ChainText) -> Votes:
+    async def _votes(self, _row: int, chain: ChainText) -> Votes:
         async with self._free:
             self._running += self.votes
             try:

@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 
 from pipeline.__main__ import compose_label, main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict, UsageError
 from pipeline.core.progress import Status, Summary
+from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.runtime.chain_run.run import run_task
