@@ -1,5 +1,6 @@
 """`id_faults` and its relatives accept a plan that was carried out, and name every fault of one that was not."""
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given
@@ -134,15 +135,14 @@ DRAWS = [drawn(0, (1,), "a"), drawn(1, (2,), "b"), drawn(2, (1,), "a"), drawn(3,
 
 def test_chains_are_those_of_rows_and_the_distinct_draws() -> None:
     given_rows = [row(1, 2), row(2, 3), row(3, 0)]
-    found = [proven.chain.solution.chain_id for proven in expected_chains(given_rows, DRAWS, {place(2)})]
+    found = [chain.solution.chain_id for _, chain in expected_chains(given_rows, DRAWS, {place(2)})]
     assert found == [f"{1:020x}", "a", "b"]
     assert list(expected_chains([row(3, 0)], DRAWS, {place(3)})) == []
 
 
 def test_prefixes_are_asked_for_by_every_chain_that_has_them() -> None:
-    chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    first, second = (proven.chain for proven in chains)
-    wanted = sampled_prefixes(chains, [True, None])
+    (one, first), (other, second) = expected_chains([row(1, 2), row(2, 3)], [], ())
+    wanted = sampled_prefixes([(one, replace(first, outcome=True)), (other, second)])
     assert first.prefix_ids == second.prefix_ids[:2]
     assert wanted == {
         first.root_prefix_id: [(place(1), 0), (place(2), 0)],
@@ -182,9 +182,9 @@ outcomes = st.lists(
 
 @given(outcomes, st.integers(0, 3))
 def test_totals_add_up(found: list[RolloutOutcome], rejected: int) -> None:
-    chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    wanted = sampled_prefixes(chains, [True, True])
-    totals = totals_of(chains, wanted, found, DRAWS, rejected)
+    chains = [(at, replace(chain, outcome=True)) for at, chain in expected_chains([row(1, 2), row(2, 3)], [], ())]
+    wanted = sampled_prefixes(chains)
+    totals = totals_of([chain for _, chain in chains], wanted, found, DRAWS, rejected)
     assert totals.rollouts == len(found)
     assert totals.rollouts == totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted
     assert totals.tokens == sum(outcome.n_tokens for outcome in found)
