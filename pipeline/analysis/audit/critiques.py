@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, Finding, Words
 from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
-from pipeline.analysis.readings import Reader, reader_of, steps_of
+from pipeline.analysis.readings import Reader, reader_of
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import critique_id
 from pipeline.core.records import Reading, Totals
@@ -97,7 +97,7 @@ class JudgeAudit(RunAudit):
                 yield Finding(check=Check.CRITIQUES, where=where, fault=fault, remedy=_REREAD)
                 return
             shown = readings_of(table)
-        read: Sequence[Reading] = reader(critiques, steps_of(unit.rows))
+        read: Sequence[Reading] = reader(critiques, unit.rows)
         ids = zip(critiques["chain_id"].to_pylist(), critiques["vote"].to_pylist(), shown, read, strict=True)
         wrong = [f"vote {vote} on chain {chain}" for chain, vote, was, now in ids if was != now]
         if wrong:
