@@ -8,9 +8,8 @@ the totals equal the sums of the log. It does not check whether a verdict or an 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import rollout_id
@@ -36,8 +35,7 @@ Measurement = tuple[RowLocation, int]
 """A prefix of a row's chain: the location of the row, and the number of steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedId:
+class LoggedId(NamedTuple):
     """The columns of the log that identify a rollout."""
 
     rollout_id: str
@@ -172,23 +170,15 @@ def draw_faults(
 
 
 def totals_of(
-    chains: Collection[Chain],
-    asked: Mapping[str, Sequence[Measurement]],
-    outcomes: Collection[RolloutOutcome],
-    drawn: Iterable[SampledSolution],
-    rejected_rows: int,
+    chains: Collection[Chain], outcomes: Collection[RolloutOutcome], drawn: Iterable[SampledSolution]
 ) -> Totals:
-    """The totals of a whole unit, computed from its log."""
+    """What can be counted in the log of a whole unit."""
     verdicts = Counter(outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT)
     finishes = Counter(outcome.finish for outcome in outcomes)
-    measured = {outcome.prefix_id for outcome in outcomes}
     return Totals(
-        used=-rejected_rows,
-        rejected=rejected_rows,
         problems=count_problems(chains),
         chains=len(chains),
         promoted=sum(bool(chain.grown) for chain in chains),
-        prefixes=len(asked),
         rollouts=len(outcomes),
         tokens=sum(outcome.n_tokens for outcome in outcomes),
         correct=verdicts[Verdict.CORRECT],
@@ -197,7 +187,6 @@ def totals_of(
         ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
         aborted=finishes[Finish.ABORT],
         truncated=finishes[Finish.LENGTH],
-        too_long=len(asked.keys() - measured),
         engine_failed=finishes[Finish.ENGINE_FAILED],
         solution_tokens=sum(len(draw.solution.token_ids) for draw in drawn),
     )

@@ -53,7 +53,7 @@ from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import trials_of
-from pipeline.storage.commits import EDITION, FOLDER, UNIT, Commit, RecordSequence, commit_name, completions
+from pipeline.storage.commits import FOLDER, UNIT, Commit, RecordSequence, commit_name, completions
 from pipeline.storage.editions import LABELS, VERDICTS, current_shards, current_states, edition_settings
 from pipeline.storage.run_record import LABEL, NAME
 from pipeline.storage.shards import ShardRecord
@@ -96,8 +96,10 @@ class LabelAudit(RunAudit):
         self._contents: set[str] = set()
         self._units: Counter[str] = Counter()
         self._current = run.edition
-        self._edition: _Edition | None = None
         self._of_edition = _edition_files(run)
+        self._relabelling: Estimator | None = None
+        """What has made the labels of the current edition, where its settings are valid."""
+        self._consensus: ConsensusProof | None = None
 
     @classmethod
     def begin(cls, run: Run) -> Self | None:
@@ -108,8 +110,24 @@ class LabelAudit(RunAudit):
             fault = f"holds invalid settings ({error})"
             run.ledger.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
             return None
-        own._edition = _Edition.of(run)
+        if run.edition is not None:
+            own._read_edition(run.edition)
         return own
+
+    def _read_edition(self, edition: Commit) -> None:
+        """Find out what has made the labels of the current edition. Invalid settings are a finding."""
+        remedy, settings = self.words.edition, edition_settings(edition)
+        try:
+            estimator = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
+            if is_consensus(settings):
+                learned = [self.ledger.table(each, remedy) for each in edition.shards if each.table == RELIABILITIES]
+                self._consensus = ConsensusProof(self.ledger.storage, settings, learned[0] if learned else None)
+                estimator = self._consensus.estimator
+        except (ValueError, TypeError, UsageError) as error:
+            _refuse_without_plugin(settings, error)
+            self.ledger.fault(Check.RECORDS, commit_name(edition), f"holds invalid settings ({error})", remedy)
+        else:
+            self._relabelling = estimator
 
     def input_faults(self, sequence: RecordSequence) -> Iterator[Finding]:
         """A record names all files of the record before it. Records after damage name other files, and are not compared."""
@@ -118,10 +136,10 @@ class LabelAudit(RunAudit):
         if any(commit.void for commit in sequence.commits):
             return
         for before, commit in pairwise(completed):
-            lost = (shard.file for shard in before.shards if shard not in commit.shards)
-            faults = (f"lacks {file}, which the record before it has" for file in lost)
-            for fault in faults:
-                yield Finding(check=Check.ROWS, where=commit_name(commit), fault=fault, remedy=self._move_away)
+            for shard in before.shards:
+                if shard not in commit.shards:
+                    fault = f"lacks {shard.file}, which the record before it has"
+                    yield Finding(check=Check.ROWS, where=commit_name(commit), fault=fault, remedy=self._move_away)
 
     def rows(self, group: pa.Table, notes: Mapping[str, str]) -> Sequence[InputRow]:
         return noted_rows(input_rows(group), again_of(notes))
@@ -162,14 +180,14 @@ class LabelAudit(RunAudit):
         return Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
 
     def prove(self, unit: Unit) -> Iterator[Finding]:
-        remedy, stored = self.remedy(unit.unit_id), _Stored.of(unit)
+        stored = _Stored.of(unit)
         rows, chains = _expected(unit, stored)
         wrong = [
             *draw_faults(unit.rows, stored.drawn, stored.rejected, self._solutions),
             *_chain_faults(rows, chains, stored.chains),
         ]
         self.ledger.looked_at[Check.LABELS] += len(chains)
-        yield from findings(Check.LABELS, unit.where, wrong, remedy)
+        yield from self.findings(unit, wrong, Check.LABELS)
         if wrong:
             return
         outcomes = rollout_outcomes_of(stored.rollouts)
@@ -177,9 +195,10 @@ class LabelAudit(RunAudit):
         if stored.labels is not None and stored.chains:
             state = _state(self._estimator, stored.states)
             computed = labels_of(stored.chains, stored.trials(outcomes), self._estimator, state)
-            yield from findings(Check.LABELS, unit.where, _label_faults(stored.labels, computed), remedy)
-        if self._edition is not None:
-            yield from self._of_edition_faults(unit.unit_id, self._edition, stored, rows, outcomes)
+            yield from self.findings(unit, _label_faults(stored.labels, computed), Check.LABELS)
+        if self._current is not None and self._relabelling is not None:
+            check, faults = self._relabelled_faults(unit.unit_id, self._relabelling, stored, rows, outcomes)
+            yield from findings(check, commit_name(self._current), faults, _MAKE_AGAIN)
 
     def _log_faults(
         self, unit: Unit, stored: "_Stored", rows: Rows, outcomes: Mapping[str, RolloutOutcome]
@@ -209,89 +228,59 @@ class LabelAudit(RunAudit):
             *_later_faults(stored.later, outcomes),
             *_token_faults(stored.rollouts),
         ]
-        yield from findings(Check.ROLLOUTS, unit.where, wrong, self.remedy(unit.unit_id))
-        prefixes = {**asked, **dict.fromkeys(promoted, ())}
-        totals = totals_of(stored.chains, prefixes, outcomes.values(), stored.drawn, len(stored.rejected))
-        counted = replace(totals, too_long=len(without), spent=unit.whole.totals.spent)
+        yield from self.findings(unit, wrong)
+        counted = replace(
+            totals_of(stored.chains, outcomes.values(), stored.drawn),
+            used=-len(stored.rejected),
+            rejected=len(stored.rejected),
+            prefixes=len({*asked, *promoted}),
+            too_long=len(without),
+            spent=unit.whole.totals.spent,
+        )
         self.ledger.looked_at[Check.TOTALS] += 1
-        differing = totals_faults(unit.whole.totals, counted, self.source)
-        yield from findings(Check.TOTALS, unit.where, differing, self.remedy(unit.unit_id))
+        yield from self.findings(unit, totals_faults(unit.whole.totals, counted, self.source), Check.TOTALS)
 
-    def _of_edition_faults(
+    def _relabelled_faults(
         self,
         unit_id: str,
-        edition: "_Edition",
+        estimator: Estimator,
         own: "_Stored",
         rows: Rows,
         outcomes: Mapping[str, RolloutOutcome],
-    ) -> Iterator[Finding]:
-        """The faults of the labels, and perhaps verdicts, that the current edition has of a unit."""
+    ) -> tuple[str, Iterable[str]]:
+        """What is wrong with the labels, and perhaps verdicts, of a unit in the current edition, and which check it is."""
         found = {shard.table: self.ledger.table(shard, _MAKE_AGAIN) for shard in self._of_edition[unit_id]}
         tables = {name: table for name, table in found.items() if table is not None}
         if len(tables) < len(found):
-            return
+            return Check.LABELS, ()
         labels, verdicts = tables.get(LABELS), tables.get(VERDICTS)
         chains = [] if labels is None else stored_chains(labels)
-        faults: Iterable[str] = ()
-        check = Check.LABELS
         if _compared(chains, verdicts) != _compared(own.chains, verdicts):
-            faults = [f"its labels of unit {unit_id} belong to other chains than the run's own labels"]
-        elif not (faults := list(_outcome_faults(rows, chains))):
-            if verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(outcomes):
-                check, faults = Check.ROLLOUTS, [f"its verdicts of unit {unit_id} are not exactly one per rollout"]
-            elif labels is not None and chains:
-                trials = own.trials(with_verdicts(outcomes, verdicts))
-                state = _state(edition.estimator, [table for name, table in tables.items() if name in LEARNED])
-                computed = edition.labels(chains, trials, state)
-                faults = () if computed is None else _label_faults(labels, computed)
-        yield from findings(check, edition.name, faults, _MAKE_AGAIN)
+            return Check.LABELS, [f"its labels of unit {unit_id} belong to other chains than the run's own labels"]
+        if wrong := list(_outcome_faults(rows, chains)):
+            return Check.LABELS, wrong
+        if verdicts is not None and verdicts["rollout_id"].to_pylist() != sorted(outcomes):
+            return Check.ROLLOUTS, [f"its verdicts of unit {unit_id} are not exactly one per rollout"]
+        if labels is None or not chains:
+            return Check.LABELS, ()
+        trials = own.trials(with_verdicts(outcomes, verdicts))
+        state = _state(estimator, [table for name, table in tables.items() if name in LEARNED])
+        if self._consensus is None:
+            return Check.LABELS, _label_faults(labels, labels_of(chains, trials, estimator, state))
+        computed = self._consensus.labels(chains, trials, state)
+        return Check.LABELS, () if computed is None else _label_faults(labels, computed)
 
     def edition_faults(self, commit: Commit) -> Iterator[Finding]:
         if commit is not self._current:
             return
         where = commit_name(commit)
-        if self._edition is not None and self._edition.consensus is not None:
-            yield from findings(Check.LABELS, where, self._edition.consensus.faults(), _MAKE_AGAIN)
+        if self._consensus is not None:
+            yield from findings(Check.LABELS, where, self._consensus.faults(), _MAKE_AGAIN)
         known = {shard for of_unit in self._of_edition.values() for shard in of_unit}
         for shard in commit.shards:
             if shard not in known and shard.table != RELIABILITIES:
                 fault = f"names {shard.file}, which belongs to no unit"
                 yield Finding(check=Check.RECORDS, where=where, fault=fault, remedy=self.words.edition)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edition:
-    """The edition with the current labels: the name of its record, and its estimator. `consensus`: the proof of labels by
-    consensus."""
-
-    name: str
-    estimator: Estimator
-    consensus: ConsensusProof | None
-
-    @classmethod
-    def of(cls, run: Run) -> "_Edition | None":
-        """None where the run's own labels are current, or the settings of the edition are invalid, which is a finding."""
-        if run.edition is None:
-            return None
-        ledger, remedy, settings = run.ledger, run.ledger.words.remedy(EDITION), edition_settings(run.edition)
-        try:
-            estimator = estimator_for(chosen_settings(settings, EstimatorConfig, ESTIMATORS))
-            consensus = None
-            if is_consensus(settings):
-                learned = [ledger.table(shard, remedy) for shard in run.edition.shards if shard.table == RELIABILITIES]
-                consensus = ConsensusProof(ledger.storage, settings, learned[0] if learned else None)
-                estimator = consensus.estimator
-        except (ValueError, TypeError, UsageError) as error:
-            _refuse_without_plugin(settings, error)
-            ledger.fault(Check.RECORDS, commit_name(run.edition), f"holds invalid settings ({error})", remedy)
-            return None
-        return cls(name=commit_name(run.edition), estimator=estimator, consensus=consensus)
-
-    def labels(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> pa.Table | None:
-        """The labels of a unit. None where they cannot be computed, see `ConsensusProof.faults`."""
-        if self.consensus is not None:
-            return self.consensus.labels(chains, trials, state)
-        return labels_of(chains, trials, self.estimator, state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,9 +405,8 @@ def _outcome_faults(rows: Rows, stored: Sequence[Chain]) -> Iterator[str]:
 
 
 def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
-    columns = (rollouts[name].to_pylist() for name in ("rollout_id", "prefix_id", "issue_index"))
-    for rollout, prefix, issue in zip(*columns, strict=True):
-        yield LoggedId(rollout_id=rollout, prefix_id=prefix, issue_index=issue)
+    columns = (rollouts[name].to_pylist() for name in LoggedId._fields)
+    return map(LoggedId._make, zip(*columns, strict=True))
 
 
 def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
