@@ -7,29 +7,16 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.audit.invariants import (
     LoggedId,
-    draw_faults,
-    expected_chains,
     id_faults,
-    sampled_prefixes,
-    totals_of,
 )
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
-    Finish,
-    InputRow,
-    Problem,
-    RolloutOutcome,
     RowLocation,
-    SampledSolution,
-    Solution,
-    Totals,
-    Verdict,
 )
 from pipeline.estimators.base import RolloutRange
 from tests import strategies as our
 from tests.settings import estimator
 
-PROBLEM = Problem(problem_id="p" * 20, text="?", golds=("1",))
 PREFIXES = st.lists(our.hex_ids, min_size=1, max_size=5, unique=True)
 TARGETS = st.integers(1, 6)
 
@@ -109,84 +96,3 @@ def test_ends_of_chains_may_have_rollouts_from_when_their_outcome_was_not_known(
     assert list(id_faults(rows, wanted, {}, all_of(3), spare={"b" * 20})) == []
     (fault,) = id_faults([*rows, rows[-1]], wanted, {}, all_of(3), spare={"b" * 20})
     assert fault.endswith("is stored 2 times")
-
-
-def row(line: int, steps: int) -> InputRow:
-    text = "".join(f"{step}\n" for step in range(steps))
-    ends = tuple(2 * step for step in range(1, steps + 1))
-    given_chain = Solution(chain_id=f"{line:020x}", problem_id=PROBLEM.problem_id, source_id=None, text=text, ends=ends)
-    return InputRow(location=place(line), source_id=None, problem=PROBLEM, solution=given_chain if steps else None)
-
-
-def drawn(draw: int, tokens: tuple[int, ...], chain_id: str) -> SampledSolution:
-    ends = (1,) if tokens else ()
-    return SampledSolution(
-        chain_id=chain_id, problem_id=PROBLEM.problem_id, source_id=None, draw=draw, text="x" * len(ends), ends=ends,
-        token_ids=tokens, token_ends=(len(tokens),) if tokens else (), finish=Finish.STOP, answer="1",
-        verdict=Verdict.CORRECT,
-    )  # fmt: skip
-
-
-DRAWS = [drawn(0, (1,), "a"), drawn(1, (2,), "b"), drawn(2, (1,), "a"), drawn(3, (), "c")]
-
-
-def test_chains_are_those_of_rows_and_the_distinct_draws() -> None:
-    given_rows = [row(1, 2), row(2, 3), row(3, 0)]
-    found = [proven.chain.solution.chain_id for proven in expected_chains(given_rows, DRAWS, {place(2)})]
-    assert found == [f"{1:020x}", "a", "b"]
-    assert list(expected_chains([row(3, 0)], DRAWS, {place(3)})) == []
-
-
-def test_prefixes_are_asked_for_by_every_chain_that_has_them() -> None:
-    chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    first, second = (proven.chain for proven in chains)
-    wanted = sampled_prefixes(chains, [True, None])
-    assert first.prefix_ids == second.prefix_ids[:2]
-    assert wanted == {
-        first.root_prefix_id: [(place(1), 0), (place(2), 0)],
-        first.prefix_ids[0]: [(place(1), 1), (place(2), 1)],
-        second.prefix_ids[1]: [(place(2), 2)],
-        second.prefix_ids[2]: [(place(2), 3)],
-    }
-
-
-def test_every_bare_problem_has_its_draws_once() -> None:
-    bare = [row(3, 0)]
-    assert list(draw_faults(bare, DRAWS, (), 4)) == []
-    assert list(draw_faults(bare, [], {place(3)}, 4)) == []
-    assert list(draw_faults(bare, [], (), 4)) == [
-        f"problem {PROBLEM.problem_id} must have each of its draws 0 to 3 once, but has [0, 0, 0, 0]"
-    ]
-    assert len(list(draw_faults(bare, DRAWS[1:], {place(3)}, 4))) == 1
-    assert len(list(draw_faults(bare, [*DRAWS, DRAWS[0]], (), 4))) == 1
-    assert list(draw_faults(bare, DRAWS, (), 3)) == [f"draw 3 of problem {PROBLEM.problem_id} was never planned"]
-    assert len(list(draw_faults([row(1, 2)], DRAWS, (), 4))) == 4
-
-
-verdicts = st.sampled_from(Verdict)
-outcomes = st.lists(
-    st.builds(
-        RolloutOutcome,
-        prefix_id=our.hex_ids,
-        issue_index=st.integers(0, 9),
-        round=st.integers(0, 9),
-        reached_prefix_id=st.none(),
-        finish=st.sampled_from(Finish),
-        n_tokens=st.integers(0, 99),
-        verdict=verdicts,
-    )
-)
-
-
-@given(outcomes, st.integers(0, 3))
-def test_totals_add_up(found: list[RolloutOutcome], rejected: int) -> None:
-    chains = list(expected_chains([row(1, 2), row(2, 3)], [], ()))
-    wanted = sampled_prefixes(chains, [True, True])
-    totals = totals_of(chains, wanted, found, DRAWS, rejected)
-    assert totals.rollouts == len(found)
-    assert totals.rollouts == totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted
-    assert totals.tokens == sum(outcome.n_tokens for outcome in found)
-    assert (totals.used, totals.rejected) == (-rejected, rejected)
-    assert (totals.problems, totals.chains, totals.prefixes, totals.solution_tokens) == (1, 2, 3, 3)
-    assert totals.too_long == len(wanted.keys() - {outcome.prefix_id for outcome in found})
-    assert totals_of([], {}, [], [], 0) == Totals()

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, settled
-from pipeline.analysis.reread import reread_judges, reread_lines
+from pipeline.analysis.readings import reread_lines
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.consensus import RULE, ConsensusChange, is_consensus
 from pipeline.config.label import EstimatorConfig, GraderConfig
@@ -63,7 +63,7 @@ def regrade(config: RegradeConfig) -> RelabelResult:
     storage = storage_at(config.run_dir)
     refuse_unfinished(storage)
     # Before the labels: those by consensus are made from the newest readings.
-    reread = tuple(reread_lines(reread_judges(storage, lock=config.lock)))
+    reread = tuple(reread_lines(storage, lock=config.lock))
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
     named.pop(_HOW_MANY, None)
     processes = getattr(config.grader, "processes", None) or 1

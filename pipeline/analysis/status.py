@@ -8,7 +8,7 @@ they name are not (`audit` does that).
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -34,7 +34,6 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    RecordSequence,
     log_totals,
     record,
     record_sequence,
@@ -56,6 +55,8 @@ from pipeline.storage.units import units_of
 SILENT_SECONDS = 60.0
 """A start on another machine counts as dead after six missing heartbeats."""
 SHOWN_DAMAGE = 3
+_UNFINISHED = ("rollouts", "tokens", "chains", "solution_tokens", "prefixes")
+"""What is counted in units that are not finished."""
 
 
 class StartState(StrEnum):
@@ -157,45 +158,40 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     # Starts are read first, so that commits made in the meantime are counted too.
     read = read_starts(storage)
     starts = read.starts
-    found = read_committed(storage, str(identity.get(STAGED_INPUT)))
-    units = (
-        (starts[-1].status.units if starts else None) or (found.staged and unit_count(storage, found.staged)) or None
-    )
-    growths = growths_begun(storage) if command == LABEL else 0
-    done = has_grown(found.wholes.values(), growths)
+    inputs = record_sequence(storage, INPUT, str(identity.get(STAGED_INPUT)))
+    staged = resolve(inputs).whole
+    committed = list(each(storage, partial(_unit, storage), sequence_lengths(storage, UNIT).items()))
+    wholes = {unit.unit_id: unit.whole for unit in committed if unit.whole is not None}
+    units = (starts[-1].status.units if starts else None) or _unit_count(storage, staged)
+    done = has_grown(wholes.values(), growths_begun(storage))
     condition = condition_of(
         [observe_start(start, now) for start in starts],
         finished=units is not None and done >= units,
         command=command,
     )
     start = condition.seen and condition.seen.start
-    edition = current_edition(edition_sequence(storage), found.wholes)
+    edition = current_edition(edition_sequence(storage), wholes)
+    command_of_edition = edition_command(edition)
     planned, fault = _planned(storage)
     return RunStatus(
         run_dir=storage.run_dir,
         condition=condition,
         units=units,
         units_done=done,
-        totals=(found.staged.totals if found.staged else Totals()) + found.totals,
-        unfinished=found.unfinished,
-        unreadable=found.unreadable,
+        totals=sum((whole.totals for whole in (staged, *wholes.values()) if whole), Totals()),
+        unfinished=sum((unit.unfinished for unit in committed), Totals()),
+        unreadable=(*inputs.unreadable, *(name for unit in committed for name in unit.unreadable)),
         damaged_starts=read.damaged,
-        rule=label_rule(edition_settings(edition) if edition else identity)
-        if found.wholes and command == LABEL
-        else "",
-        edition=edition.number if edition and edition_command(edition) else None,
-        edition_command=edition_command(edition),
+        rule=label_rule(edition_settings(edition) if edition else identity) if wholes and command == LABEL else "",
+        edition=edition.number if edition and command_of_edition else None,
+        edition_command=command_of_edition,
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
         spent=_spent(starts),
         planned=planned,
         plan_fault=fault,
         command=command,
-        judges=tuple(_part(name, judge_storage(storage, name), now) for name in judge_names(storage))
-        if command == LABEL
-        else (),
-        checks=tuple(_part(name, check_storage(storage, name), now) for name in check_names(storage))
-        if command == LABEL
-        else (),
+        judges=tuple(_part(name, judge_storage(storage, name), now) for name in judge_names(storage)),
+        checks=tuple(_part(name, check_storage(storage, name), now) for name in check_names(storage)),
     )
 
 
@@ -436,21 +432,9 @@ def _silence(last: ObservedStart) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedState:
-    """`staged`: the record of the input, None if it is not staged. `wholes`: the records of whole units, by unit id; `totals`:
-    of these. `unfinished`: rollouts and tokens of the other units; no record holds their verdicts. `unreadable`: names of
-    damaged records."""
-
-    staged: Commit | None
-    wholes: Mapping[str, Commit]
-    totals: Totals
-    unfinished: Totals
-    unreadable: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _UnitState:
-    """`whole`: the record that completes the unit. `unfinished`: rollouts and tokens that it does not contain."""
+    """`whole`: the record that completes the unit. `unfinished`: what it does not contain; no record holds verdicts of these.
+    `unreadable`: names of damaged records."""
 
     unit_id: str
     whole: Commit | None
@@ -458,24 +442,10 @@ class _UnitState:
     unreadable: tuple[str, ...] = ()
 
 
-def read_committed(storage: Storage, staged_id: str) -> CommittedState:
-    """Sum up the commits. Raises StoreError if the directory cannot be read."""
-    found = record_sequence(storage, INPUT, staged_id)
-    units = list(each(storage, partial(_unit, storage), sequence_lengths(storage, UNIT).items()))
-    wholes = {unit.unit_id: unit.whole for unit in units if unit.whole is not None}
-    return CommittedState(
-        staged=resolve(found).whole,
-        wholes=wholes,
-        totals=sum((whole.totals for whole in wholes.values()), Totals()),
-        unfinished=sum((unit.unfinished for unit in units), Totals()),
-        unreadable=(*found.unreadable, *(name for unit in units for name in unit.unreadable)),
-    )
-
-
-def unit_count(storage: Storage, staged: Commit) -> int | None:
-    """The number of units of the staged input; None if one of its files is damaged."""
+def _unit_count(storage: Storage, staged: Commit | None) -> int | None:
+    """The number of units of the staged input; None if it, or one of its files, is damaged, and where there is none."""
     try:
-        return sum(1 for _ in units_of(storage, staged))
+        return sum(1 for _ in units_of(storage, staged)) or None if staged else None
     except StoreError:
         return None
 
@@ -485,23 +455,13 @@ def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:
     last = record(storage, UNIT, unit_id, length - 1)
     if last is not None and last.state is CommitState.WHOLE:
         return _UnitState(unit_id=unit_id, whole=last)
-    return _of_chain(record_sequence(storage, UNIT, unit_id, length))
-
-
-def _of_chain(found: RecordSequence) -> _UnitState:
+    found = record_sequence(storage, UNIT, unit_id, length)
     whole = resolve(found).whole
-    logged = log_totals(found)
-    totals = whole.totals if whole else Totals()
+    more = log_totals(found) - (whole.totals if whole else Totals())
     return _UnitState(
-        unit_id=found.sequence_id,
+        unit_id=unit_id,
         whole=whole,
-        unfinished=Totals(
-            rollouts=logged.rollouts - totals.rollouts,
-            tokens=logged.tokens - totals.tokens,
-            chains=logged.chains - totals.chains,
-            solution_tokens=logged.solution_tokens - totals.solution_tokens,
-            prefixes=logged.prefixes - totals.prefixes,
-        ),
+        unfinished=Totals(**{name: getattr(more, name) for name in _UNFINISHED}),
         unreadable=found.unreadable,
     )
 

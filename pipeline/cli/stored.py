@@ -27,7 +27,8 @@ def _regrade(config: RegradeConfig) -> int:
 
 
 def _audit(config: AuditConfig) -> int:
-    from pipeline.analysis.audit.run import audit, audit_lines
+    from pipeline.analysis.audit.findings import audit_lines
+    from pipeline.analysis.audit.run import audit
 
     with interruptible():
         report = audit(config)

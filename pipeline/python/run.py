@@ -32,8 +32,10 @@ from pipeline.python.overrides import (
 )
 from pipeline.python.process import done_for_call
 from pipeline.python.tree import LabelledTree, labelled_tree
+from pipeline.runtime.chain_run.registry import TASKS
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, read_shard
+from pipeline.storage.stored_chain_run import stored_chain_run
 from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
 from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -316,6 +318,11 @@ class Run(Shown):
             raise UsageError(f"do: {name!r} is no command that has workers: {choice_hint(name, known)}")
         objects = objects_of(settings)
         return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """The rows of the command `name` of a plug-in on this run, in the order of the input, of its finished units."""
+        own = storage_at(f"{self.run_dir}/{name}")
+        return stored_chain_run(own, name, partial=True).frame(TASKS.load(name).table)
 
     @property
     def verifiers(self) -> list[str]:

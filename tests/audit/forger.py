@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard, write_shard
 
 Change = Callable[[pa.Table], pa.Table]
+Row = dict[str, Any]
 
 
 class Forger:
@@ -41,13 +43,33 @@ class Forger:
         return commit
 
 
-def with_column(name: str, values: Callable[[list[object]], list[object]]) -> Change:
-    def change(table: pa.Table) -> pa.Table:
-        column = pa.array(values(table[name].to_pylist()), type=table.schema.field(name).type)
-        return table.set_column(table.column_names.index(name), table.schema.field(name), column)
-
-    return change
+def changed(change: Callable[[list[Row]], list[Row]]) -> Change:
+    """The change of a table that changes its rows so."""
+    return lambda table: pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema)
 
 
-def first_replaced(value: object) -> Callable[[list[object]], list[object]]:
-    return lambda values: [value, *values[1:]]
+def first(where: Callable[[Row], bool] = lambda row: True, **values: Any) -> Change:
+    """Changes the first row for which `where` holds. A value may be a function of the row."""
+
+    def change(rows: list[Row]) -> list[Row]:
+        at = next(at for at, row in enumerate(rows) if where(row))
+        return [*rows[:at], _with(rows[at], values), *rows[at + 1 :]]
+
+    return changed(change)
+
+
+def every(**values: Any) -> Change:
+    """Changes all rows as `first` changes one."""
+    return changed(lambda rows: [_with(row, values) for row in rows])
+
+
+def _with(row: Row, values: Row) -> Row:
+    return {**row, **{name: value(row) if callable(value) else value for name, value in values.items()}}
+
+
+def one_more(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()
+
+
+def one_less(table: pa.Table) -> pa.Table:
+    return table.slice(1)

@@ -5,17 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipeline.analysis.audit.findings import Check, Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
-from pipeline.core.table import TABLES
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.shards import aside_name
-from tests.audit.forger import Forger
+from tests.audit.forger import Forger, changed
 from tests.audit.runs import copied
 from tests.library import SMALL, Library
 from tests.runtime.adaptive import log, proved, settings, sums
@@ -39,10 +37,6 @@ def runs(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def findings(run_dir: Path, check: Check) -> list[Finding]:
     return [found for found in audit(AuditConfig(run_dir=str(run_dir))).findings if found.check is check]
-
-
-def in_rows(change: Callable[[Rows], Rows], table: str) -> Callable[[pa.Table], pa.Table]:
-    return lambda stored: pa.Table.from_pylist(change(stored.to_pylist()), schema=TABLES[table].schema)
 
 
 def issues(rows: Rows, prefix: str) -> Rows:
@@ -100,7 +94,7 @@ def test_what_was_changed_with_its_checksum_is_found(
     fault: str,
 ) -> None:
     run_dir = copied(runs[name], tmp_path)
-    Forger(run_dir).change(UNIT, table, in_rows(change, table))
+    Forger(run_dir).change(UNIT, table, changed(change))
     assert any(fault in found.fault for found in findings(run_dir, check)), audit(
         AuditConfig(run_dir=str(run_dir))
     ).findings

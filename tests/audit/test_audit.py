@@ -8,9 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.audit.findings import Check
-from pipeline.analysis.audit.result import MAX_SHOWN
-from pipeline.analysis.audit.run import AuditReport, audit, audit_lines
+from pipeline.analysis.audit.findings import MAX_SHOWN, Check, audit_lines
+from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule

@@ -28,7 +28,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.starts import FOLDER as STARTS
-from tests.audit.forger import Change, Forger, first_replaced, with_column
+from tests.audit.forger import Change, Forger, first, one_less, one_more
 from tests.audit.runs import EXTENDED, config, files
 from tests.library import Library
 from tests.runtime.in_process import label_in_process
@@ -140,14 +140,6 @@ def test_label_mends_what_damage_an_audit_finds(run_dir: Path) -> None:
     assert report.sound, report.findings
 
 
-def one_more(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table, table.slice(0, 1)]).combine_chunks()
-
-
-def one_less(table: pa.Table) -> pa.Table:
-    return table.slice(1)
-
-
 def without_last(table: pa.Table) -> pa.Table:
     return table.slice(0, table.num_rows - 1)
 
@@ -155,32 +147,32 @@ def without_last(table: pa.Table) -> pa.Table:
 FORGERIES: list[tuple[str, str, Change, Check, str]] = [
     (UNIT, "rollouts", one_more, Check.ROLLOUTS, "is stored 2 times"),
     (UNIT, "rollouts", one_less, Check.ROLLOUTS, "is missing"),
-    (UNIT, "rollouts", with_column("issue_index", first_replaced(77)), Check.ROLLOUTS, "stored as issue 77"),
-    (UNIT, "rollouts", with_column("prefix_id", first_replaced("f" * 20)), Check.ROLLOUTS, "was never planned"),
-    (UNIT, "rollouts", with_column("n_tokens", first_replaced(10**6)), Check.TOTALS, "tokens is"),
+    (UNIT, "rollouts", first(issue_index=77), Check.ROLLOUTS, "stored as issue 77"),
+    (UNIT, "rollouts", first(prefix_id="f" * 20), Check.ROLLOUTS, "was never planned"),
+    (UNIT, "rollouts", first(n_tokens=10**6), Check.TOTALS, "tokens is"),
     (
         UNIT,
         "rollouts",
-        with_column("verdict", first_replaced("timeout")),
+        first(verdict="timeout"),
         Check.TOTALS,
         "ungraded is 0, but the log has 1",
     ),
-    (UNIT, "rollouts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
-    (UNIT, "rollouts", with_column("finish", first_replaced("abandoned")), Check.ROLLOUTS, "invalid content"),
+    (UNIT, "rollouts", first(verdict="timeout"), Check.LABELS, "n_ungraded"),
+    (UNIT, "rollouts", first(finish="abandoned"), Check.ROLLOUTS, "invalid content"),
     (UNIT, "rollouts", lambda table: table.drop_columns(["text"]), Check.FILES, "has another schema"),
     (UNIT, "labels", one_less, Check.LABELS, "but the input and its draws give"),
-    (UNIT, "labels", with_column("solution", first_replaced("x")), Check.LABELS, "do not belong to the chain"),
-    (UNIT, "labels", with_column("root_low", first_replaced(0.5)), Check.LABELS, "in root_low"),
-    (UNIT, "labels", with_column("label_rule", first_replaced("none")), Check.LABELS, "in label_rule"),
+    (UNIT, "labels", first(solution="x"), Check.LABELS, "do not belong to the chain"),
+    (UNIT, "labels", first(root_low=0.5), Check.LABELS, "in root_low"),
+    (UNIT, "labels", first(label_rule="none"), Check.LABELS, "in label_rule"),
     (UNIT, "solutions", one_less, Check.LABELS, "must have each of its draws 0 to 3 once, but has [0, 1, 1, 1]"),
-    (UNIT, "solutions", with_column("problem_id", first_replaced("f" * 20)), Check.LABELS, "was never planned"),
+    (UNIT, "solutions", first(problem_id="f" * 20), Check.LABELS, "was never planned"),
     (UNIT, "rejects", one_less, Check.LABELS, "but the input and its draws give"),
     (UNIT, "rejects", without_last, Check.ROLLOUTS, "but rejects/ names 0"),
     (INPUT, "rejects", one_more, Check.ROWS, "its files hold"),
-    (EDITION, "labels", with_column("root_value", first_replaced(0.125)), Check.LABELS, "in root_value"),
+    (EDITION, "labels", first(root_value=0.125), Check.LABELS, "in root_value"),
     (EDITION, "labels", one_less, Check.LABELS, "belong to other chains"),
     (EDITION, "verdicts", one_less, Check.ROLLOUTS, "are not exactly one per rollout"),
-    (EDITION, "verdicts", with_column("verdict", first_replaced("timeout")), Check.LABELS, "n_ungraded"),
+    (EDITION, "verdicts", first(verdict="timeout"), Check.LABELS, "n_ungraded"),
 ]
 
 

@@ -1,9 +1,8 @@
 """`audit` proves a run of `search`: what a forger changes is found, wherever it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, 
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_chains, units_of, write_chains
-from tests.audit.forger import Change, Forger
+from tests.audit.forger import Change, Forger, Row, every, first, one_less, one_more
 from tests.audit.runs import copied
 from tests.library import Library
 from tests.searches.runs import search_in, sums
@@ -29,7 +28,6 @@ from tests.searches.runs import search_in, sums
 pytestmark = pytest.mark.slow
 
 PROBLEMS = 12
-Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -47,34 +45,6 @@ def findings(run_dir: Path) -> Sequence[Finding]:
     assert report.sound == (not report.findings and not report.owed)
     assert all(finding.remedy and finding.where for finding in report.findings)
     return report.findings
-
-
-def changed(change: Callable[[list[Row]], list[Row]]) -> Change:
-    """The change of a table that changes its rows so."""
-
-    def change_table(table: pa.Table) -> pa.Table:
-        return pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema)
-
-    return change_table
-
-
-def first(where: Callable[[Row], bool] = lambda row: True, **values: Any) -> Change:
-    """Changes the first row for which `where` holds. A value may be a function of the row."""
-
-    def change(rows: list[Row]) -> list[Row]:
-        at = next(at for at, row in enumerate(rows) if where(row))
-        return [*rows[:at], _with(rows[at], values), *rows[at + 1 :]]
-
-    return changed(change)
-
-
-def every(**values: Any) -> Change:
-    """Changes all rows as `first` changes one."""
-    return changed(lambda rows: [_with(row, values) for row in rows])
-
-
-def _with(row: Row, values: Row) -> Row:
-    return {**row, **{name: value(row) if callable(value) else value for name, value in values.items()}}
 
 
 def ended(row: Row) -> bool:
@@ -123,8 +93,8 @@ def test_a_search_by_any_method_is_sound(overrides: list[str], tmp_path: Path) -
 
 
 SAMPLES: list[tuple[str, Change, str]] = [
-    ("lost", changed(lambda rows: rows[1:]), ""),
-    ("twice", changed(lambda rows: [*rows, rows[0]]), "is there 2 times"),
+    ("lost", one_less, ""),
+    ("twice", one_more, "is there 2 times"),
     ("of another problem", first(row=99), "samples has rows of problem number 99, which is none of the unit's"),
     ("after another node", first(node_id="0" * 20), "follows no known step"),
     ("another draw", first(draw=lambda row: row["draw"] + 1), "has not the id that follows from its node, its draw"),
@@ -181,8 +151,8 @@ def test_the_answer_that_a_problem_kills_engines_needs_its_id(run_dir: Path) -> 
 
 
 SCORES: list[tuple[str, Change, str]] = [
-    ("lost", changed(lambda rows: rows[1:]), "lacks answers that the search asked for"),
-    ("twice", changed(lambda rows: [*rows, rows[0]]), "is there 2 times"),
+    ("lost", one_less, "lacks answers that the search asked for"),
+    ("twice", one_more, "is there 2 times"),
     ("of another problem", first(row=99), "stepscores has rows of problem number 99"),
     ("of an unknown prefix", first(prefix_id="0" * 20), "is of no known beginning of a chain"),
     ("of another step", first(step=9), "says step 9, but the prefix has"),
@@ -238,7 +208,7 @@ def rows_of(run_dir: Path, kind: str, table: str) -> list[Row]:
 
 
 CANDIDATES: list[tuple[str, Change, str]] = [
-    ("lost", changed(lambda rows: rows[1:]), "rows of candidates, but its log leads to"),
+    ("lost", one_less, "rows of candidates, but its log leads to"),
     ("of another problem", first(row=99), "candidates has rows of problem number 99"),
     ("another choice", every(chosen=lambda row: not row["chosen"]), "has chosen"),
     ("another score", first(score=0.123), "has score 0.123, but its log leads to"),
@@ -248,7 +218,7 @@ CANDIDATES: list[tuple[str, Change, str]] = [
     ("cut", first(cut=lambda row: not row["cut"]), "has cut"),
 ]  # fmt: skip
 RESULTS: list[tuple[str, Change, str]] = [
-    ("lost", changed(lambda rows: rows[1:]), "has 0 rows of results, but its log leads to 1"),
+    ("lost", one_less, "has 0 rows of results, but its log leads to 1"),
     ("another outcome", first(outcome=lambda row: not row["outcome"]), "has outcome"),
     ("another answer", first(final_answer="5"), "has final_answer '5'"),
     ("surer", first(confidence=0.987), "has confidence 0.987"),
@@ -306,18 +276,6 @@ def test_an_unfinished_search_owes_its_units_and_its_parts_have_totals(of_part: 
     assert ["its totals are wrong" in each.fault for each in report.findings] == [True] * bool(of_part)
 
 
-@pytest.mark.parametrize("folder", ["samples", "stepscores", "candidates", "searches", "chains", "commits"])
-def test_damaged_and_missing_files_are_found(folder: str, run_dir: Path) -> None:
-    victim = sorted((run_dir / folder).iterdir())[-1]
-    kept = victim.read_bytes()
-    victim.write_bytes(kept[:-9])
-    assert findings(run_dir)
-    victim.unlink()
-    assert not audit(AuditConfig(run_dir=str(run_dir))).sound
-    victim.write_bytes(kept)
-    assert findings(run_dir) == []
-
-
 def test_other_problems_than_those_of_the_units_are_found(run_dir: Path) -> None:
     forger = Forger(run_dir)
     staged = forger.last(INPUT, "chains")
@@ -352,11 +310,3 @@ def test_a_method_that_is_not_installed_is_found_and_the_rest_is_proved(run_dir:
         found = findings(run_dir)
     assert {each.check for each in found} == {Check.SETTINGS, Check.STEP_SCORES}
     assert any("names a method that cannot be used here (not here)" in each.fault for each in found)
-
-
-def test_pruning_removes_what_nothing_needs(run_dir: Path) -> None:
-    waste = run_dir / "samples" / f"samples-{'a' * 20}-{'b' * 12}.parquet"
-    waste.write_bytes(b"waste")
-    report = audit(AuditConfig(run_dir=str(run_dir), prune=True))
-    assert (report.pruned, waste.exists()) == (1, False)
-    assert findings(run_dir) == []

@@ -49,6 +49,7 @@ class CountTokens(RowsTask[CountTokensConfig]):
         counts = [len(self._tokenizer(step)) for step in chain.steps]
         return [StepTokens(row, chain.chain_id, index, count) for index, count in enumerate(counts, start=1)]
 
-    def faults(self, chain: ChainText, rows: Sequence[StepTokens]) -> Iterator[str]:
+    @classmethod
+    def faults(cls, chain: ChainText, rows: Sequence[StepTokens]) -> Iterator[str]:
         if [row.step_index for row in rows] != list(range(1, len(chain.steps) + 1)):
             yield "has not one row for each step"

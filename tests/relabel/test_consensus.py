@@ -22,7 +22,7 @@ from pipeline.config.consensus import ConsensusChange
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.judges.settings import ModelJudgeConfig
-from tests.audit.forger import Change, Forger, first_replaced, with_column
+from tests.audit.forger import Change, Forger, first
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.consensus_labels import first_error, majority
@@ -310,12 +310,12 @@ def test_new_verdicts_make_a_new_consensus(run_dir: Path) -> None:
 
 
 FORGERIES: list[tuple[str, Change, str]] = [
-    ("labels", with_column("label", first_replaced([1, 1, 1])), "in label"),
-    ("labels", with_column("left_out", first_replaced("no_step")), "in left_out"),
-    ("labels", with_column("opinions", first_replaced([])), "in opinions"),
+    ("labels", first(label=[1, 1, 1]), "in label"),
+    ("labels", first(left_out="no_step"), "in left_out"),
+    ("labels", first(opinions=[]), "in opinions"),
     (
         "reliabilities",
-        with_column("learned", lambda texts: [json.dumps(_with_more_chains(json.loads(str(texts[0]))))]),
+        first(learned=lambda row: json.dumps(_with_more_chains(json.loads(row["learned"])))),
         "what it learned of its witnesses does not follow from the log",
     ),
 ]
@@ -334,9 +334,7 @@ def test_an_audit_finds_forged_consensus(table: str, change: Change, fault: str,
 
 def test_an_audit_finds_a_critique_that_has_been_changed(agreed: Path, tmp_path: Path) -> None:
     run_dir = copied(agreed, tmp_path)
-    Forger(run_dir / "judges" / "good").change(
-        "unit", "critiques", with_column("reading", first_replaced("unparseable"))
-    )
+    Forger(run_dir / "judges" / "good").change("unit", "critiques", first(reading="unparseable"))
     assert any("its witness judge:good" in finding.fault for finding in faults(run_dir))
 
 

@@ -117,7 +117,7 @@ JUDGE = Task(
     slow={"tokens_per_second": 20_000},
     other={"votes": 4},
     refused=r"has the critiques of judge.name=dry with other settings: choose another judge.name(.|\n)*votes was 3, now 4",
-    audited=lambda report: report.judges,
+    audited=lambda report: report.parts["judge"],
     sound="sound      the judge is finished and nothing is wrong\n",
 )
 CHECK = Task(
@@ -134,7 +134,7 @@ CHECK = Task(
     ),
     other={"deadline_seconds": 3.0},
     refused=r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec",
-    audited=lambda report: report.checks,
+    audited=lambda report: report.parts["check"],
     sound="sound      all chains are checked and nothing is wrong\n",
 )
 SCORE = Task(

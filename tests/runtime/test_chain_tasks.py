@@ -2,13 +2,11 @@
 does what is new. An audit proves the folders that are in a run."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from pipeline.__main__ import main
@@ -16,10 +14,10 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import Interrupted, RunConflict, StoreError, UsageError
 from pipeline.core.progress import Status
-from pipeline.storage.commits import UNIT, commit_name, encode_commit, record_sequences
-from pipeline.storage.location import storage_at
-from pipeline.storage.shards import read_shard, write_shard
+from pipeline.storage.commits import UNIT
+from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_findings import finding_totals
+from tests.audit.forger import Change, Forger, first, one_less, one_more
 from tests.runtime.chain_tasks import AUDITED, CHECK, JUDGE, ON_RUNS, QUICK, SCORE, TASKS, Task
 
 pytestmark = pytest.mark.slow
@@ -224,73 +222,48 @@ def test_pruning_a_run_prunes_what_is_in_it(task: Task, finished: Path) -> None:
     assert foreign.exists()
 
 
-Change = Callable[[pa.Table], pa.Table]
-
-
 def forge(task: Task, run_dir: Path, change: Change, *, recount: bool) -> None:
-    """Change the first file of the table, and the record that names it, with their checksums and, with `recount`, counts."""
-    storage = storage_at(str(task.place(run_dir)))
-    whole = next(record_sequences(storage, UNIT)).commits[-1]
-    (old,) = (shard for shard in whole.shards if shard.table == task.table)
-    table = change(read_shard(storage, old))
-    new = write_shard(storage, task.table, whole.sequence_id, [table])
-    forged = replace(whole, shards=tuple(new if shard == old else shard for shard in whole.shards))
-    storage.remove(old.file)
-    storage.replace(
-        commit_name(whole), encode_commit(replace(forged, totals=finding_totals(table)) if recount else forged)
-    )
-
-
-def with_value(name: str, value: object, where: str = "") -> Change:
-    """A change of one value, in the first row or the first with the verdict `where`."""
-
-    def change(table: pa.Table) -> pa.Table:
-        values = table[name].to_pylist()
-        values[table["verdict"].to_pylist().index(where) if where else 0] = value
-        at = table.schema.get_field_index(name)
-        return table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
-
-    return change
-
-
-def less(table: pa.Table) -> pa.Table:
-    return table.slice(1)
-
-
-def twice(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table, table.slice(0, 1)])
+    """Change a file of the table, and the record that names it, with their checksums and, with `recount`, counts."""
+    forger = Forger(task.place(run_dir))
+    forger.change(UNIT, task.table, change)
+    if recount:
+        whole = forger.last(UNIT, task.table)
+        forger.write(replace(whole, totals=finding_totals(read_shard(forger.storage, whole.shards[0]))))
 
 
 FORGERIES: dict[Task, dict[str, tuple[Change, str]]] = {
     JUDGE: {
-        "a vote is left out": (less, "vote 0 on chain"),
-        "a vote is there twice": (twice, "is there twice"),
-        "another judge": (with_value("judge", "me"), "is none of"),
-        "another text": (with_value("text", "\\boxed{-1}"), "is read otherwise now than in the record"),
-        "other tokens": (with_value("n_tokens", 10_000), "its totals are wrong: tokens is"),
+        "a vote is left out": (one_less, "vote 0 on chain"),
+        "a vote is there twice": (one_more, "is there twice"),
+        "another judge": (first(judge="me"), "is none of"),
+        "another text": (first(text="\\boxed{-1}"), "is read otherwise now than in the record"),
+        "other tokens": (first(n_tokens=10_000), "its totals are wrong: tokens is"),
     },
     SCORE: {
-        "a chain is left out": (less, "is missing"),
-        "a chain is there twice": (twice, "is there twice"),
-        "another chain": (with_value("problem", "other"), "is none of the unit's"),
-        "a score that does not follow": (with_value("score_min", 0.999), "do not follow from those of its steps"),
-        "a score of the wrong aggregation": (with_value("score", 2.0), "do not follow from those of its steps"),
-        "other tokens": (with_value("n_tokens", 10_000), "its totals are wrong: tokens is"),
+        "a chain is left out": (one_less, "is missing"),
+        "a chain is there twice": (one_more, "is there twice"),
+        "another chain": (first(problem="other"), "is none of the unit's"),
+        "a score that does not follow": (first(score_min=0.999), "do not follow from those of its steps"),
+        "a score of the wrong aggregation": (first(score=2.0), "do not follow from those of its steps"),
+        "other tokens": (first(n_tokens=10_000), "its totals are wrong: tokens is"),
     },
     CHECK: {
-        "a finding is left out": (less, "is missing"),
-        "a finding is there twice": (twice, "is there twice"),
-        "another chain": (with_value("chain_id", "e" * 20), "is none of the unit's"),
-        "another verifier": (with_value("verifier", "other"), "is none of the unit's"),
-        "a step that is not there": (with_value("step_index", 99), "is none of the unit's"),
-        "a verdict without evidence": (with_value("evidence", "", "refuted"), "is impossible: refuted"),
+        "a finding is left out": (one_less, "is missing"),
+        "a finding is there twice": (one_more, "is there twice"),
+        "another chain": (first(chain_id="e" * 20), "is none of the unit's"),
+        "another verifier": (first(verifier="other"), "is none of the unit's"),
+        "a step that is not there": (first(step_index=99), "is none of the unit's"),
+        "a verdict without evidence": (
+            first(lambda row: row["verdict"] == "refuted", evidence=""),
+            "is impossible: refuted",
+        ),
         "a verdict with a fault": (
-            with_value("fault", "deadline", "holds"),
+            first(lambda row: row["verdict"] == "holds", fault="deadline"),
             "is impossible: holds, whole, fault deadline",
         ),
-        "a fault that there is none of": (with_value("fault", "boredom"), "is impossible"),
-        "a verdict that there is none of": (with_value("verdict", "perhaps"), "is impossible: perhaps"),
-        "other totals": (with_value("verdict", "unknown", "refuted"), "incorrect is"),
+        "a fault that there is none of": (first(fault="boredom"), "is impossible"),
+        "a verdict that there is none of": (first(verdict="perhaps"), "is impossible: perhaps"),
+        "other totals": (first(lambda row: row["verdict"] == "refuted", verdict="unknown"), "incorrect is"),
     },
 }
 EACH = [

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.analysis.audit import run as audit_run
+from pipeline.analysis.audit import labels as audit_labels
 from pipeline.analysis.chains import chosen
 from pipeline.analysis.relabel import regrade
 from pipeline.analysis.report.run import report
@@ -103,7 +103,7 @@ def test_an_audit_proves_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def other(table: pa.Table) -> list[InputRow]:
         return [replace(row, given_outcome=not row.given_outcome) for row in input_rows(table)]
 
-    monkeypatch.setattr(audit_run, "input_rows", other)
+    monkeypatch.setattr(audit_labels, "input_rows", other)
     faults = [finding.fault for finding in audited(folder).findings]
     assert len(faults) == 3
     assert all("states no answer, so its outcome is the one in the input" in fault for fault in faults)

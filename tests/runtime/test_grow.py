@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,7 +22,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from pipeline.train.settings import TrainConfig
 from pipeline.train.targets import step_targets
-from tests.audit.forger import Forger, first_replaced, with_column
+from tests.audit.forger import Forger, first
 from tests.runtime.growing import assert_sound, audited, bare, chains, files, label, labels
 from tests.runtime.grown import DyingEngine, PoisonedEngine, grow_here, labelled, settings
 
@@ -305,8 +306,8 @@ def test_runs_that_cannot_grow_are_refused(tmp_path: Path, run: Path) -> None:
         ("passed", ["nobody"], "nobody has not passed through"),
     ],
 )
-def test_forged_promotions_are_found(column: str, value: object, fault: str, grown_run: Path) -> None:
-    Forger(grown_run / "run").change("unit", "promotions", with_column(column, first_replaced(value)))
+def test_forged_promotions_are_found(column: str, value: Any, fault: str, grown_run: Path) -> None:
+    Forger(grown_run / "run").change("unit", "promotions", first(**{column: value}))
     assert any(fault in finding.fault or "labels exist for" in finding.fault for finding in audited(grown_run).findings)
 
 

@@ -9,7 +9,7 @@ from pipeline.core.errors import RunConflict
 from pipeline.core.tables import ROLLOUTS, TOKEN_IDS
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.python.run import Run
-from tests.audit.forger import Forger, first_replaced, with_column
+from tests.audit.forger import Forger, first
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, bare, chains, files, label
 
@@ -56,7 +56,7 @@ def test_a_run_goes_on_with_the_tokens_that_it_stores(tmp_path: Path) -> None:
 
 def test_tokens_that_are_not_all_there_are_found(tmp_path: Path) -> None:
     label(tmp_path, rows(), STORED, TREE)
-    Forger(tmp_path / "run").change("unit", "rollouts", with_column("token_ids", first_replaced([1, 2])))
+    Forger(tmp_path / "run").change("unit", "rollouts", first(token_ids=[1, 2]))
     (finding,) = audited(tmp_path).findings
     assert "tokens, but 2 are stored" in finding.fault
 

@@ -1,77 +1,81 @@
-"""Proves a run of `check` or `score`: that each step or chain has one row, that rows are possible ones, and the totals.
+"""What the audit of a run of `check` or `score` adds: that each step or chain has one row, and that rows are possible ones.
 
 It asks no verifier and no scorer again. Memory grows with the number of chains, not with their texts.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import Check, FileVerifier, Ledger
-from pipeline.analysis.audit.result import AuditReport
-from pipeline.analysis.audit.sequences import content_checked, whole_unit
-from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_chain_run
+from pipeline.analysis.audit.findings import Check, Finding, Words
+from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Totals
 from pipeline.core.tables import CHAINS, SCORES
 from pipeline.scorers.chain_scores import chain_scores
-from pipeline.storage.commits import Commit, RecordSequence, commit_name
 from pipeline.storage.run_record import CHECK, SCORE
-from pipeline.storage.score_files import score_totals
-from pipeline.storage.shards import ShardRecord
+from pipeline.storage.score_files import TABLE, score_totals
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import finding_totals
+from pipeline.storage.stored_findings import FOLDER as CHECKS
+from pipeline.storage.stored_findings import TABLE as FINDINGS
+from pipeline.storage.stored_findings import check_names, check_storage, finding_totals
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
 _FAULTS = {None, *Fault}
 _OF_CHAIN = [name for name in SCORES.schema.names if name in CHAINS.schema.names]
 
-Faults = Callable[[pa.Table, Sequence[pa.Table], Settings], Iterator[str]]
-"""What is wrong with the rows of a unit with these chains, in a run with these settings."""
+
+class CheckAudit(RunAudit):
+    """Of a run of `check`."""
+
+    words = Words(
+        command=CHECK,
+        settings="check",
+        rows=("chain", " to check, or rejected"),
+        results={Check.FINDINGS: ("finding", ", one of each step, and verdicts with evidence")},
+        totals="findings",
+        sound="all chains are checked",
+    )
+    part, folder = "check", CHECKS
+    check = Check.FINDINGS
+    done = "checked"
+    elsewhere = "move the folder away and check again"
+    source = "the findings have"
+
+    @staticmethod
+    def parts(storage: Storage) -> Sequence[Storage]:
+        return [check_storage(storage, name) for name in check_names(storage)]
+
+    def totals(self, tables: Tables) -> Totals:
+        return sum(map(finding_totals, tables[FINDINGS]), Totals())
+
+    def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
+        return self.findings(unit, _finding_faults(unit.rows, tables[FINDINGS], self.settings))
 
 
-def audited_check(storage: Storage) -> AuditReport:
-    """The audit of the run directory of a check."""
-    return audited_chain_run(storage, CHECK, _Proof(Check.FINDINGS, _finding_faults, finding_totals).of_run)
+class ScoreAudit(RunAudit):
+    """Of a run of `score`."""
 
+    words = Words(
+        command=SCORE,
+        settings="scorer",
+        rows=("chain", " to score, or rejected"),
+        results={Check.SCORES: ("score", ", one of each chain, and scores of chains that follow from those of steps")},
+        totals="scores",
+        sound="all chains are scored",
+    )
+    check = Check.SCORES
+    done = "scored"
+    elsewhere = "score into another folder"
+    source = "the scores have"
 
-def audited_score(storage: Storage) -> AuditReport:
-    """The audit of a folder of `score`."""
-    return audited_chain_run(storage, SCORE, _Proof(Check.SCORES, _score_faults, score_totals).of_run)
+    def totals(self, tables: Tables) -> Totals:
+        return sum(map(score_totals, tables[TABLE]), Totals())
 
-
-@dataclass(frozen=True, slots=True)
-class _Proof:
-    """How the rows of units are proved, which `check` counts."""
-
-    check: Check
-    faults_of: Faults
-    totals_of: Callable[[pa.Table], Totals]
-
-    def of_run(self, settings: Settings, verifier: FileVerifier, ledger: Ledger) -> Prove:
-        """What finds the faults of the units of a run."""
-
-        def prove(sequence: RecordSequence, chains: pa.Table, _: Sequence[ShardRecord]) -> None:
-            remedy = again_remedy(sequence, ledger.command)
-
-            def prove_totals(commit: Commit, tables: Mapping[ShardRecord, pa.Table]) -> None:
-                own = (table for shard, table in tables.items() if shard in commit.shards)
-                ledger.compare_totals(commit, sum(map(self.totals_of, own), Totals()), f"the {self.check} have", remedy)
-
-            if (found := whole_unit(sequence, verifier, ledger, prove_totals)) is None:
-                return
-            whole, tables = found
-            named = [tables[shard] for shard in whole.shards]
-            with content_checked(ledger, self.check, commit_name(whole), remedy):
-                ledger.count(self.check, sum(table.num_rows for table in named))
-                ledger.faults(self.check, commit_name(whole), self.faults_of(chains, named, settings), remedy)
-                ledger.count(Check.TOTALS)
-                prove_totals(whole, tables)
-
-        return prove
+    def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
+        return self.findings(unit, _score_faults(unit.rows, tables[TABLE], self.settings))
 
 
 def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:

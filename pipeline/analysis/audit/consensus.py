@@ -1,12 +1,12 @@
 """Proves labels by consensus: that they follow from the rollouts, from what the witnesses say, and from what was learned of
 all."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from pipeline.analysis.audit.invariants import alike
 from pipeline.analysis.consensus import Consensus, learned_from
 from pipeline.config.choices import ConsensusHow
 from pipeline.config.consensus import ABOUT, DIGEST, RECALIBRATE, witness_names
@@ -19,7 +19,6 @@ from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.storage import Storage
 from pipeline.witnesses import registry
 
-MAKE_AGAIN = "make the labels again with `relabel`"
 _LEARNED_DIGITS = 1e-6
 """By how much learned numbers may differ between processors: learning ends when they change by less."""
 
@@ -51,7 +50,9 @@ class ConsensusProof:
         if self._missing or self._learned is None:
             return
         again = self._consensus.learn(self._evidence)
-        if again is None or not _alike(again.as_dict(), self._learned.as_dict()):
+        if again is None or not alike(
+            again.as_dict(), self._learned.as_dict(), abs_tol=_LEARNED_DIGITS, rel_tol=_LEARNED_DIGITS
+        ):
             yield f"what it learned of its witnesses does not follow from the log, or from {RECALIBRATE}"
 
     def _missing_parts(self, settings: Settings) -> Iterator[str]:
@@ -67,13 +68,3 @@ class ConsensusProof:
                 if said != settings.get(f"{DIGEST}{name}"):
                     was = settings.get(f"{ABOUT}{name}")
                     yield f"its witness {name} ({was}) says other things now than when the labels were made"
-
-
-def _alike(left: Any, right: Any) -> bool:
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_alike(left[key], right[key]) for key in left)
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(_alike, left, right))
-    if isinstance(left, float) and isinstance(right, float):
-        return math.isclose(left, right, rel_tol=_LEARNED_DIGITS, abs_tol=_LEARNED_DIGITS)
-    return bool(left == right)

@@ -1,74 +1,29 @@
-"""The result of an audit (`Ledger`), and the checks of records, files and orphaned files.
+"""What an audit found, and how it is printed."""
 
-`run.json` and commit records must be readable, complete and byte for byte as written. Files that records name must exist
-unchanged, with intact pages, schema and row count (`FileVerifier`). `find_orphans` lists the files that no record needs,
-separates our own files from foreign ones by their names, and finds those that are not in the folder where they belong.
-"""
-
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-import pyarrow as pa
-
-from pipeline.analysis.trees.files import is_tree_page
-from pipeline.config.recorded_settings import Settings
-from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
-from pipeline.core.ids import is_our_name, record_parts
+from pipeline.core.formatting import format_count, format_unfinished, listed
 from pipeline.core.records import Totals
-from pipeline.core.table import TABLES
-from pipeline.storage.commits import (
-    EDITION,
-    GROWTH,
-    INPUT,
-    UNIT,
-    Commit,
-    RecordSequence,
-    commit_name,
-    encode_commit,
-    record_sequences,
-)
-from pipeline.storage.commits import FOLDER as COMMITS
-from pipeline.storage.editions import data_files
-from pipeline.storage.lock import MARKER
-from pipeline.storage.run_record import (
-    JUDGE,
-    LABEL,
-    NAME,
-    STAGED_INPUT,
-    encode_identity,
-    recorded_identity,
-    refuse_other_schema,
-    settings_copy,
-    with_input,
-)
-from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, aside_name, notes_of, verified_file
-from pipeline.storage.starts import ADVISORY
-from pipeline.storage.starts import FOLDER as STARTS
-from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import FOLDER as JUDGES
-from pipeline.storage.stored_findings import FOLDER as CHECKS
-from pipeline.storage.unit_files import FLUSHED
+from pipeline.core.shown import Shown
+from pipeline.storage.commits import EDITION, GROWTH, INPUT, UNIT
 
 MAX_NAMED = 20
 """The largest number of faults of one kind and one unit that are listed one by one."""
-_REMEDIES = {
+MAX_SHOWN = 20
+"""The largest number of names of a kind that are listed; the others are counted."""
+_AGAIN = {
     INPUT: "which stages the input again",
     UNIT: "which repeats the work that is lost",
     GROWTH: "which goes on without it: what has been promoted stays",
 }
-_MAKE_AGAIN = {
-    LABEL: "make the edition again with `relabel` or `regrade`",
-    JUDGE: "make the edition again with `regrade`",
-}
-NEEDLESS = "remove it: nothing needs it any more"
-_FOLDERS = (*TABLES, FLUSHED, ASIDE)
+"""What a start of the command does about damage."""
 
 
 class Check(StrEnum):
-    """The kinds of checks, in the order in which they run and are printed."""
+    """The kinds of checks. Those of results have the names of tables; a kind of run may have others."""
 
     SETTINGS = "settings"
     RECORDS = "records"
@@ -89,158 +44,78 @@ class Check(StrEnum):
 class Finding:
     """One fault: where it is (a file or record), what is wrong, and what to do about it."""
 
-    check: Check
+    check: str
     where: str
     fault: str
     remedy: str
 
 
-@dataclass(slots=True)
-class Ledger:
-    """`command`: whose run is audited. `looked_at`: number of things that each check has examined. `owed`: ids of unfinished
-    units."""
-
-    command: str = LABEL
-    looked_at: Counter[Check] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
-    owed: list[str] = field(default_factory=list)
-
-    def count(self, check: Check, number: int = 1) -> None:
-        self.looked_at[check] += number
-
-    def fault(self, check: Check, where: str, fault: str, remedy: str) -> None:
-        self.findings.append(Finding(check=check, where=where, fault=fault, remedy=remedy))
-
-    def faults(self, check: Check, where: str, faults: Iterable[str], remedy: str) -> bool:
-        """Note the faults of one file or record. True if there are any."""
-        some = False
-        for number, fault in enumerate(faults):
-            some = True
-            if number == MAX_NAMED:
-                self.fault(check, where, f"has more faults of this kind than these {MAX_NAMED}", remedy)
-                break
-            self.fault(check, where, fault, remedy)
-        return some
-
-    def compare_totals(self, commit: Commit, counted: Totals, source: str, remedy: str) -> None:
-        """Note a fault if a record has other totals than those `counted` in the `source`, such as "the log has"."""
-        if counted != commit.totals:
-            differing = [
-                f"{part.name} is {getattr(commit.totals, part.name)}, but {source} {getattr(counted, part.name)}"
-                for part in fields(Totals)
-                if getattr(commit.totals, part.name) != getattr(counted, part.name)
-            ]
-            self.fault(Check.TOTALS, commit_name(commit), f"its totals are wrong: {'; '.join(differing)}", remedy)
+def findings(check: str, where: str, faults: Iterable[str], remedy: str) -> Iterator[Finding]:
+    """The faults of one file or record."""
+    for number, fault in enumerate(faults):
+        if number == MAX_NAMED:
+            fault = f"has more faults of this kind than these {MAX_NAMED}"
+        yield Finding(check=check, where=where, fault=fault, remedy=remedy)
+        if number == MAX_NAMED:
+            break
 
 
-def audited_settings(storage: Storage, ledger: Ledger) -> Settings | None:
-    """The settings that the run was made with. If `run.json` is lost, they come from the copy in the record of the staged
-    input; None if that is lost too.
-
-    Raises UsageError for a run of another schema version.
-    """
-    ledger.count(Check.SETTINGS)
-    copies = {
-        found.sequence_id: [commit for commit in found.commits if commit.settings]
-        for found in record_sequences(storage, INPUT)
-    }
-    try:
-        identity: Settings = recorded_identity(storage)
-    except Unreachable:
-        raise
-    except StoreError:
-        ledger.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{_again(ledger.command)}, with the same settings")
-        lost = [found[0].settings for found in copies.values() if found]
-        return {key: json.loads(value) for key, value in lost[-1]} if lost else None
-    refuse_other_schema(storage, identity)
-    if storage.read(NAME) != encode_identity(identity):
-        ledger.fault(Check.SETTINGS, NAME, "is not as it was written", "restore it from a backup")
-    for commit in copies.get(str(identity.get(STAGED_INPUT)), ()):
-        # Only the first record must have the first input.
-        copy = {key: json.loads(value) for key, value in commit.settings}
-        if commit.settings != settings_copy(with_input(identity, copy) if commit.number else identity):
-            fault = f"differs from the copy in {commit_name(commit)}"
-            ledger.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
-    return identity
-
-
-def check_sequence(storage: Storage, ledger: Ledger, sequence: RecordSequence) -> None:
-    """Find records that are unreadable or not as they were written."""
-    ledger.count(Check.RECORDS, sequence.length)
-    remedy = remedy_for(sequence.kind, ledger.command)
-    for name in sequence.unreadable:
-        ledger.fault(Check.RECORDS, name, "is missing or damaged", remedy)
-    for commit in sequence.commits:
-        name = commit_name(commit)
-        if storage.read(name) != encode_commit(commit):
-            ledger.fault(Check.RECORDS, name, "is not as it was written", f"move it away, then {remedy}")
-
-
-def remedy_for(kind: str, command: str = LABEL) -> str:
-    """What to do about damaged data of a record sequence of this kind, in a run of `command`."""
-    return f"{_again(command)}, {_REMEDIES[kind]}" if kind in _REMEDIES else _MAKE_AGAIN.get(command, "move it away")
-
-
-def _again(command: str) -> str:
-    return f"start `{command}` on this run directory again" if command == LABEL else f"start `{command}` again"
+def totals_faults(recorded: Totals, counted: Totals, source: str) -> Iterator[str]:
+    """What is wrong with the totals of a record that differ from those `counted` in the `source`, such as "the log has"."""
+    differing = [
+        f"{part.name} is {getattr(recorded, part.name)}, but {source} {getattr(counted, part.name)}"
+        for part in fields(Totals)
+        if getattr(recorded, part.name) != getattr(counted, part.name)
+    ]
+    if differing:
+        yield f"its totals are wrong: {'; '.join(differing)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """The row groups of a file and its notes."""
+class Words:
+    """What an audit says of a kind of run. `command`: that makes such a run, and `there`: where it is started again.
 
-    groups: Sequence[pa.Table]
-    notes: Mapping[str, str]
+    A check is printed with a noun, and with what was checked: of the `rows`, of each of the `results`, and of the `labels` that
+    are proved last. `settings`: what the settings are of; `totals`: what was counted for these. `sound`: what a run is that is
+    finished and has no fault. `edition`: what to do about a damaged edition.
+    """
 
+    command: str
+    there: str = ""
+    settings: str
+    rows: tuple[str, str]
+    results: Mapping[str, tuple[str, str]]
+    totals: str
+    labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    sound: str
+    edition: str = "move it away"
 
-class FileVerifier:
-    """Reads and checks committed files. `needed`: names of files that must exist. `superseded`: names of files that a later
-    record has replaced."""
+    @property
+    def again(self) -> str:
+        """What to do about damage."""
+        return f"start `{self.command}`{self.there} again"
 
-    def __init__(self, storage: Storage, ledger: Ledger) -> None:
-        self._storage = storage
-        self._ledger = ledger
-        self.needed: set[str] = set()
-        self.superseded: set[str] = set()
+    def remedy(self, kind: str) -> str:
+        """What to do about damaged data of a record sequence of this kind."""
+        return self.edition if kind == EDITION else f"{self.again}, {_AGAIN[kind]}"
 
-    def content(self, shard: ShardRecord, remedy: str) -> Content | None:
-        """Read a file that must exist. None, and a finding, if it is not what was committed."""
-        self.needed.add(shard.file)
-        return self._checked(shard, remedy, may_lack=False)
+    @property
+    def resume(self) -> str:
+        """What to do about an unfinished run."""
+        return f"start `{self.command}` with the same settings again"
 
-    def table(self, shard: ShardRecord, remedy: str) -> pa.Table | None:
-        """All rows of a file that must exist. None, and a finding, if it is not what was committed."""
-        content = self.content(shard, remedy)
-        return None if content is None else pa.concat_tables(content.groups)
-
-    def superseded_table(self, shard: ShardRecord) -> pa.Table | None:
-        """All rows of a file that may have been pruned. None if it was pruned. None, and a finding, if it is damaged."""
-        self.superseded.add(shard.file)
-        content = self._checked(shard, NEEDLESS, may_lack=True)
-        return None if content is None else pa.concat_tables(content.groups)
-
-    def _checked(self, shard: ShardRecord, remedy: str, *, may_lack: bool) -> Content | None:
-        try:
-            file = verified_file(self._storage, shard)
-            groups = [file.read_row_group(group, use_threads=False) for group in range(file.num_row_groups)]
-            expected = TABLES[shard.table].schemas()
-            same = any(file.schema_arrow.equals(schema, check_metadata=False) for schema in expected)
-            fault = "" if same else f"has another schema than the table {shard.table}"
-        except Absent:
-            if may_lack:
-                return None
-            fault = "is missing"
-        except Unreachable:
-            raise
-        except Damaged:
-            fault = "is not what was committed"
-        except (StoreError, pa.ArrowException, OSError, KeyError) as error:
-            fault = f"is not what was committed ({' '.join(str(error).split())})"
-        self._ledger.count(Check.FILES)
-        if fault:
-            self._ledger.fault(Check.FILES, shard.file, fault, remedy)
-            return None
-        return Content(groups=groups, notes=notes_of(file))
+    @property
+    def counted(self) -> Mapping[str, tuple[str, str]]:
+        """All checks in the order in which they run and are printed."""
+        return {
+            Check.SETTINGS: ("record", f" of the {self.settings}'s settings"),
+            Check.RECORDS: ("commit record", ""),
+            Check.FILES: ("file", ", with content, schema and rows as recorded"),
+            Check.ROWS: self.rows,
+            **self.results,
+            Check.TOTALS: ("unit", f" with totals that were computed again from the {self.totals}"),
+            **self.labels,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,37 +128,77 @@ class Orphans:
     strays: tuple[str, ...] = ()
 
 
-def find_orphans(storage: Storage, ledger: Ledger, verifier: FileVerifier, current: Collection[str] | None) -> Orphans:
-    """Files in the directory that are no records and that the verifier does not need. Needed ones of a finished run that are in
-    the wrong folder are a fault. `current`: the files that belong in the folders that people read; None: they are not known."""
-    garbage = [
-        name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
-    ]
-    garbage += storage.names(DAMAGED)
-    ours = {NAME, MARKER, COMMITS, DAMAGED, JUDGES, CHECKS, *_FOLDERS, *ADVISORY}
-    foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
-    foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
-    there, aside = set(data_files(storage)), set(storage.names(ASIDE))
-    only_aside = {aside_name(name): name for name in verifier.needed if name not in there}
-    for folder in _FOLDERS:
-        for name in storage.names(folder):
-            if not is_our_name(name.rpartition("/")[2]):
-                foreign.append(name)
-            elif name not in verifier.needed and name not in only_aside:
-                garbage.append(name)
-    for name in foreign:
-        if name.partition("/")[0] in TABLES and name.endswith(".parquet"):
-            ledger.fault(Check.FILES, name, "is none of the run, but is read with the files beside it", "move it away")
-    if current is None or ledger.owed:
-        return Orphans(garbage=tuple(garbage), foreign=tuple(foreign))
-    parts = set(storage.names(FLUSHED)) - verifier.superseded
-    strays = (there | parts).intersection(garbage)
-    missing = {name for at, name in only_aside.items() if at in aside and name in current}
-    for name in sorted((there - strays).difference(current) | missing):
-        ledger.fault(Check.FILES, name, "is in the wrong folder", f"{_again(ledger.command)}, which moves it")
-    return Orphans(garbage=tuple(garbage), foreign=tuple(foreign), strays=tuple(sorted(strays)))
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditReport(Shown):
+    """The result of an audit. `units`: number of units of the input; `owed` of them are unfinished. `parts`: the audits of the
+    runs in its folders, by what each of them is."""
+
+    run_dir: str
+    words: Words
+    looked_at: Mapping[str, int]
+    findings: Sequence[Finding]
+    units: int
+    owed: int
+    orphans: Orphans
+    pruned: int = 0
+    parts: "Mapping[str, Sequence[AuditReport]]" = field(default_factory=dict)
+
+    @property
+    def sound(self) -> bool:
+        """Whether the run and its parts are finished and have no fault, and no folder holds a row twice."""
+        return self.proved and not self.orphans.strays and all(part.sound for part in self._all_parts())
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is wrong with what records name, so that garbage can be removed."""
+        return not self.findings and not self.owed and all(part.proved for part in self._all_parts())
+
+    def _all_parts(self) -> "Iterator[AuditReport]":
+        return (part for parts in self.parts.values() for part in parts)
+
+    def _shown_lines(self) -> Iterator[str]:
+        return audit_lines(self)
 
 
-def _is_record(name: str) -> bool:
-    parts = record_parts(name.removeprefix(f"{COMMITS}/"))
-    return parts is not None and parts[0] in (INPUT, UNIT, EDITION, GROWTH)
+def audit_lines(report: AuditReport) -> Iterator[str]:
+    """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
+
+    Control characters in the names of foreign files are replaced.
+    """
+    words = report.words
+    wrong = Counter(finding.check for finding in report.findings)
+    for check, (noun, what) in words.counted.items():
+        faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
+        verb = "" if report.sound else "checked: "
+        yield f"{check:<10} {verb}{format_count(report.looked_at.get(check, 0), noun)}{what}{faults}"
+    left = report.orphans
+    if report.pruned:
+        yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
+    elif left.garbage:
+        files = format_count(len(left.garbage), "file")
+        yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
+        yield from _indented(left.garbage)
+    if left.foreign:
+        yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
+        yield from _indented(left.foreign)
+    for name in left.strays[:MAX_SHOWN]:
+        yield f"{name}: does not count, but its rows are read: start the command again, or remove it with `audit --prune`"
+    for finding in report.findings:
+        yield f"{finding.where}: {finding.fault}: {finding.remedy}"
+    if report.owed:
+        yield f"{format_unfinished(report.owed, report.units)}: {words.resume}"
+    for name, parts in report.parts.items():
+        for part in parts:
+            yield f"{name:<10} {part.run_dir}"
+            yield from audit_lines(part)
+    if report.sound:
+        with_parts = [f"its {format_count(len(parts), name)}" for name, parts in report.parts.items() if parts]
+        said = f"{listed(['the run', *with_parts])} are finished" if with_parts else words.sound
+        yield f"sound      {said} and nothing is wrong"
+
+
+def _indented(names: Sequence[str]) -> Iterator[str]:
+    for name in names[:MAX_SHOWN]:
+        yield "  " + "".join(character if character.isprintable() else "�" for character in name)
+    if len(names) > MAX_SHOWN:
+        yield f"  and {len(names) - MAX_SHOWN:,} more"

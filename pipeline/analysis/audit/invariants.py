@@ -5,9 +5,11 @@ the totals equal the sums of the log. It does not check whether a verdict or an 
 (`regrade`).
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import rollout_id
@@ -25,7 +27,6 @@ from pipeline.core.records import (
     Trials,
     Verdict,
 )
-from pipeline.data.grown import grown_chains
 from pipeline.data.prompts import count_problems, prefix_id, root_id
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.tree import measured_prefixes, trees_of
@@ -34,8 +35,7 @@ Measurement = tuple[RowLocation, int]
 """A prefix of a row's chain: the location of the row, and the number of steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedId:
+class LoggedId(NamedTuple):
     """The columns of the log that identify a rollout."""
 
     rollout_id: str
@@ -43,48 +43,29 @@ class LoggedId:
     issue_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedChain:
-    """A chain from the input or from the unit's draws, the location of its row, and the outcome that the row gives."""
-
-    location: RowLocation
-    chain: Chain
-    given_outcome: bool | None
-
-    def shape(self, outcome: bool | None) -> ChainShape:
-        """The chain with `outcome`, in the form that estimators use."""
-        return replace(self.chain.shape, outcome=outcome)
-
-
 def expected_chains(
     rows: Iterable[InputRow],
     drawn: Sequence[SampledSolution],
     rejected: Collection[RowLocation],
-) -> Iterator[AuditedChain]:
-    """The chains of a unit, in the order of its labels. Each row that is not rejected gives its own chain or its distinct
-    draws."""
+) -> Iterator[tuple[InputRow, Chain]]:
+    """The chains of a unit with their rows, in the order of its labels. Each row that is not rejected gives its own chain or
+    its distinct draws."""
     for row in rows:
         problem_id = row.problem.problem_id
         draws = [draw.solution for draw in drawn if draw.solution.problem_id == problem_id and draw.solution.ends]
         own = [row.solution] if row.solution else {solution.chain_id: solution for solution in draws}.values()
         for solution in own if row.location not in rejected else ():
-            chain = Chain(
-                problem=row.problem,
-                solution=solution,
-                root_prefix_id=root_id(problem_id, row.again),
-                prefix_ids=tuple(prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)),
+            yield (
+                row,
+                Chain(
+                    problem=row.problem,
+                    solution=solution,
+                    root_prefix_id=root_id(problem_id, row.again),
+                    prefix_ids=tuple(
+                        prefix_id(solution, index, row.again) for index in range(1, len(solution.ends) + 1)
+                    ),
+                ),
             )
-            yield AuditedChain(location=row.location, chain=chain, given_outcome=row.given_outcome)
-
-
-def grown_audited(chains: Sequence[AuditedChain], promotions: Sequence[Promotion]) -> list[AuditedChain]:
-    """The chains of a unit that has grown: its own, marked as not grown, and those that `grow` promoted."""
-    of_problem = {each.chain.problem.problem_id: each for each in reversed(chains)}
-    grown = grown_chains([each.chain for each in chains], promotions)
-    own = [replace(each, chain=chain) for each, chain in zip(chains, grown, strict=False)]
-    return own + [
-        replace(of_problem[chain.problem.problem_id], chain=chain, given_outcome=None) for chain in grown[len(own) :]
-    ]
 
 
 def promotion_faults(
@@ -104,12 +85,12 @@ def promotion_faults(
                 yield f"rollout {rollout} has not passed through promotion {each.chain_id}"
 
 
-def sampled_prefixes(chains: Iterable[AuditedChain], outcomes: Iterable[bool | None]) -> dict[str, list[Measurement]]:
+def sampled_prefixes(chains: Iterable[tuple[InputRow, Chain]]) -> dict[str, list[Measurement]]:
     """Prefix id -> the locations that need its value, for all prefixes measured by rollouts, bare problems included."""
     asked: dict[str, list[Measurement]] = defaultdict(list)
-    for proven, outcome in zip(chains, outcomes, strict=True):
-        for index, prefix in enumerate(measured_prefixes(proven.shape(outcome))):
-            asked[prefix].append((proven.location, index))
+    for row, chain in chains:
+        for index, prefix in enumerate(measured_prefixes(chain.shape)):
+            asked[prefix].append((row.location, index))
     return dict(asked)
 
 
@@ -189,23 +170,15 @@ def draw_faults(
 
 
 def totals_of(
-    chains: Collection[AuditedChain],
-    asked: Mapping[str, Sequence[Measurement]],
-    outcomes: Collection[RolloutOutcome],
-    drawn: Iterable[SampledSolution],
-    rejected_rows: int,
+    chains: Collection[Chain], outcomes: Collection[RolloutOutcome], drawn: Iterable[SampledSolution]
 ) -> Totals:
-    """The totals of a whole unit, computed from its log."""
+    """What can be counted in the log of a whole unit."""
     verdicts = Counter(outcome.verdict for outcome in outcomes if outcome.finish is not Finish.ABORT)
     finishes = Counter(outcome.finish for outcome in outcomes)
-    measured = {outcome.prefix_id for outcome in outcomes}
     return Totals(
-        used=-rejected_rows,
-        rejected=rejected_rows,
-        problems=count_problems(proven.chain for proven in chains),
+        problems=count_problems(chains),
         chains=len(chains),
-        promoted=sum(bool(proven.chain.grown) for proven in chains),
-        prefixes=len(asked),
+        promoted=sum(bool(chain.grown) for chain in chains),
         rollouts=len(outcomes),
         tokens=sum(outcome.n_tokens for outcome in outcomes),
         correct=verdicts[Verdict.CORRECT],
@@ -214,7 +187,6 @@ def totals_of(
         ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
         aborted=finishes[Finish.ABORT],
         truncated=finishes[Finish.LENGTH],
-        too_long=len(asked.keys() - measured),
         engine_failed=finishes[Finish.ENGINE_FAILED],
         solution_tokens=sum(len(draw.solution.token_ids) for draw in drawn),
     )
@@ -228,3 +200,15 @@ def _differences(prefix: str, found: Counter[int], planned: Counter[int]) -> Ite
             yield f"rollout {rollout_id(prefix, issue)} was never planned"
         elif not found[issue]:
             yield f"rollout {rollout_id(prefix, issue)} is missing"
+
+
+def alike(left: Any, right: Any, *, abs_tol: float, rel_tol: float = 0.0) -> bool:
+    """Whether both are equal, except for the last digits of numbers, which may differ between processors."""
+    same = partial(alike, abs_tol=abs_tol, rel_tol=rel_tol)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=rel_tol, abs_tol=abs_tol)
+    return bool(left == right)

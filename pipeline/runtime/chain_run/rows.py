@@ -52,7 +52,8 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
         a message that names the plug-in."""
         ...
 
-    def faults(self, chain: ChainText, rows: Sequence[Any]) -> Iterator[str]:
+    @classmethod
+    def faults(cls, chain: ChainText, rows: Sequence[Any]) -> Iterator[str]:
         """What is wrong with the rows that are stored for a chain, for `audit`."""
         return iter(())
 

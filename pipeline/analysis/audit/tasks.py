@@ -1,0 +1,71 @@
+"""Proves a run of a plug-in's task: that each row is of a chain of the run, and what the task itself knows of its rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pipeline.analysis.audit.findings import Finding, Words
+from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
+from pipeline.core.errors import UsageError
+from pipeline.core.records import Totals
+from pipeline.runtime.chain_run.chains import chain_texts, values
+from pipeline.runtime.chain_run.registry import TASKS
+from pipeline.runtime.chain_run.rows import row_totals
+from pipeline.storage.location import storage_at
+from pipeline.storage.storage import Storage
+
+
+def task_audits() -> Mapping[str, type[RunAudit]]:
+    """What audits the runs of installed tasks, by command. One that cannot be used is left out."""
+    found = {}
+    for name in TASKS.names():
+        with suppress(UsageError):
+            found[name] = _audit_of(name, TASKS.load(name))
+    return found
+
+
+def _audit_of(name: str, task: Any) -> type[RunAudit]:
+    table = task.table.name
+
+    class TaskAudit(RunAudit):
+        words = Words(
+            command=name,
+            settings="task",
+            rows=("chain", f" to {task.to_do}, or rejected"),
+            results={table: ("row", ", each of a chain of the run")},
+            totals="rows",
+            sound=f"all chains are {task.done}",
+        )
+        part, folder = "task", name
+        check = table
+        done = task.done
+        elsewhere = "move the folder away and start again"
+        source = "the rows have"
+
+        @staticmethod
+        def parts(storage: Storage) -> Sequence[Storage]:
+            own = storage_at(f"{storage.run_dir}/{name}")
+            return [own] if own.names("") else []
+
+        def totals(self, tables: Tables) -> Totals:
+            return sum(map(row_totals, tables[table]), Totals())
+
+        def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
+            return self.findings(unit, _faults(task, unit, tables))
+
+    return TaskAudit
+
+
+def _faults(task: Any, unit: Unit, tables: Tables) -> Iterator[str]:
+    chains = dict(zip(values(unit.rows, "row"), chain_texts(unit.rows), strict=True))
+    rows: dict[int, list[Any]] = {row: [] for row in chains}
+    for each in tables[task.table.name]:
+        for record in task.table.from_table(each):
+            if record.row not in chains or record.chain_id != chains[record.row].chain_id:
+                yield f"a row of chain {record.chain_id} is none of the unit's"
+            else:
+                rows[record.row].append(record)
+    for row, chain in chains.items():
+        with TASKS.blame(task.name, "faults"):
+            found = list(task.faults(chain, rows[row]))
+        yield from (f"chain {chain.chain_id} {fault}" for fault in found)
