@@ -7,10 +7,9 @@ that has another content now, has *changed*. That is refused.
 Memory grows with the new rows of old problems, not with the other rows.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, groupby, islice
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
@@ -19,12 +18,11 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import InputRow, Reject, Totals
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
-from pipeline.runtime.input_comparison import Comparison, what_changed
-from pipeline.runtime.intake import RejectFiles, Staging, write_unit_files
+from pipeline.runtime.input_comparison import SCHEMA, Comparison, what_changed
+from pipeline.runtime.intake import RejectFiles, temporary_tables
 from pipeline.storage.commits import Commit
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import content_of, staged_rows
 
 SHOWN_CHANGES = 5
@@ -33,16 +31,14 @@ SHOWN_CHANGES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrownInput:
-    """A grown input, not yet committed. `shards`: all its files, also those of the input before. `totals`: of all its rows.
+    """`staged`: the record of the input before, with the files and totals of the grown one. `new`: of the rows that are new.
 
-    The other counts are of what is new. `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier
-    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too.
+    `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier units, `old_problems` of them;
+    `repeated`: prefixes of them that these units measure too.
     """
 
-    shards: tuple[ShardRecord, ...]
-    totals: Totals
-    used: int
-    rejected: int
+    staged: Commit
+    new: Totals
     problems: int
     rows_of_old: int
     old_problems: int
@@ -62,28 +58,32 @@ def grow(
 
     Raises InputError if used rows have changed, and StoreError.
     """
-    with temporary_folder("stepvalue-growth-") as folder:
-        database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
-        try:
-            comparison = Comparison(database)
-            for rows in staged_rows(storage, staged):
-                comparison.add_used(rows)
-            for shard in staged.shards:
-                if shard.table == "rejects":
-                    comparison.add_rejected(read_shard(storage, shard).to_pylist())
-            comparison.read(data, checker, check)
-            _refuse_changed(storage, staged, comparison, data.limit)
-            return _stage(storage, staged, comparison, Staging(database, checker), run.unit_problems)
-        finally:
-            database.close()
+    with temporary_tables(SCHEMA) as database:
+        comparison = Comparison(database, checker)
+        for rows in staged_rows(storage, staged):
+            comparison.add_used(rows)
+        for shard in staged.shards:
+            if shard.table == "rejects":
+                comparison.add_rejected(read_shard(storage, shard).to_pylist())
+        comparison.read(data, check)
+        _refuse_changed(storage, staged, comparison, data.limit)
+        growth_id = content_id("growth", staged.sequence_id, str(staged.number))
+        rejects = RejectFiles(storage, growth_id)
+        for reject in comparison.rejects():
+            rejects.add(reject)
+        rejects.flush()
+        units = tuple(comparison.unit_files(storage, growth_id, run.unit_problems))
+        new = comparison.totals(rejects, len(comparison.mended))
+        shards = (*staged.shards, *units, *rejects.shards)
+        return _counted(storage, staged, replace(staged, shards=shards, totals=staged.totals + new), comparison, new)
 
 
 def growth_line(grown: GrownInput, rollouts: int) -> str:
     """What is new, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
-    if not (grown.used or grown.rejected):
+    new = grown.new
+    if not new.rows:
         return ""
-    rows = format_count(grown.used + grown.rejected, "new row")
-    parts = [f"{rows} = {grown.used:,} used + {grown.rejected:,} rejected"]
+    parts = [f"{format_count(new.rows, 'new row')} = {new.used:,} used + {new.rejected:,} rejected"]
     if grown.problems:
         parts.append(format_count(grown.problems, "new problem"))
     if grown.rows_of_old:
@@ -111,69 +111,35 @@ def _refuse_changed(storage: Storage, staged: Commit, comparison: Comparison, li
     )
 
 
-def _stage(
-    storage: Storage, staged: Commit, comparison: Comparison, staging: Staging, unit_problems: int
-) -> GrownInput:
-    """Write the files of what is new."""
-    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
-    rejects = RejectFiles(storage, growth_id)
-    for reject in comparison.rejects(staging.use):
-        rejects.add(reject)
-    rejects.flush()
-    old = _OldProblems()
-    rows = old.noted(
-        (number, replace(row, again=comparison.earlier_units(row.problem.problem_id))) for number, row in staging.rows()
-    )
-    units = tuple(write_unit_files(storage, growth_id, rows, unit_problems))
-    new = Totals(
-        rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count, mended=len(comparison.mended)
-    )
+def _counted(storage: Storage, before: Commit, grown: Commit, comparison: Comparison, new: Totals) -> GrownInput:
+    problems = rows_of_old = 0
+    prefixes: dict[str, set[str]] = {}
+    for _, rows in groupby(comparison.rows(), key=lambda numbered: numbered[0]):
+        of_problem = [row for _, row in rows]
+        if of_problem[0].again:
+            rows_of_old += len(of_problem)
+            prefixes[of_problem[0].problem.problem_id] = set(chain.from_iterable(map(_inner_prefixes, of_problem)))
+        else:
+            problems += 1
+    repeated: set[str] = set()
+    for unit in staged_rows(storage, before) if prefixes else ():
+        for row in unit:
+            if wanted := prefixes.get(row.problem.problem_id):
+                repeated |= wanted.intersection(_inner_prefixes(row))
     return GrownInput(
-        shards=(*staged.shards, *units, *rejects.shards),
-        totals=staged.totals + new,
-        used=staging.used,
-        rejected=rejects.count,
-        problems=old.others,
-        rows_of_old=old.rows,
-        old_problems=len(old.prefixes),
-        repeated=old.repeated(staged_rows(storage, staged)) if old.rows else 0,
+        staged=grown,
+        new=new,
+        problems=problems,
+        rows_of_old=rows_of_old,
+        old_problems=len(prefixes),
+        repeated=len(repeated),
     )
-
-
-class _OldProblems:
-    """Counts new rows: `rows` of problems with earlier units, whose prefixes are `prefixes` by problem id; `others`: number of
-    new problems."""
-
-    def __init__(self) -> None:
-        self.prefixes: dict[str, set[str]] = {}
-        self.rows = 0
-        self.others = 0
-
-    def noted(self, rows: Iterator[tuple[int, InputRow]]) -> Iterator[tuple[int, InputRow]]:
-        """The same rows, counted. `rows`: pairs (number of the problem, row), those of a problem together."""
-        last = None
-        for number, row in rows:
-            if row.again:
-                self.rows += 1
-                self.prefixes.setdefault(row.problem.problem_id, set()).update(_inner_prefixes(row))
-            elif number != last:
-                self.others += 1
-            last = number
-            yield number, row
-
-    def repeated(self, units: Iterator[list[InputRow]]) -> int:
-        """How many of the prefixes earlier units measure too."""
-        found: set[str] = set()
-        for row in (row for rows in units for row in rows):
-            if wanted := self.prefixes.get(row.problem.problem_id):
-                found |= wanted.intersection(_inner_prefixes(row))
-        return len(found)
 
 
 def _inner_prefixes(row: InputRow) -> list[str]:
     """Ids of the bare problem and of the inner steps of a row, as a first unit of the problem has them."""
-    chain = row.solution
-    inner = [prefix_id(chain, index) for index in range(1, len(chain.ends))] if chain else []
+    solution = row.solution
+    inner = [prefix_id(solution, index) for index in range(1, len(solution.ends))] if solution else []
     return [root_id(row.problem.problem_id), *inner]
 
 
