@@ -42,7 +42,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
+from pipeline.storage.stored_run import StoredRun, refuse_incomplete, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -50,21 +50,12 @@ _NAMES = {_PICK, "grow.plugin"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allotted:
-    """What a growth may cost in a problem of a unit."""
-
-    unit_id: str
-    problem_id: str
-    budget: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGrowth:
-    """What a growth begins with. `allotments`: of the problems that get a part of the budget. Their first `picks` would cost
-    `cost`, in the unit of the budget."""
+    """What a growth begins with. `allotments`: (unit id, problem id, budget) of the problems that get a part of the budget.
+    Their first `picks` would cost `cost`, in the unit of the budget."""
 
     harvest: Harvest
-    allotments: Sequence[Allotted]
+    allotments: Sequence[tuple[str, str, int]]
     picks: int
     cost: int
 
@@ -99,7 +90,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
         if _unfinished(found, growths):
             _refuse_other(storage, config.grow, growths[-1])
         else:
-            refuse_unfinished(storage)
+            refuse_incomplete(storage, found)
             planned = _begin(storage, found, config.grow, sequence, growths)
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
@@ -180,9 +171,7 @@ def _planned(storage: Storage, found: StoredRun, settings: PickerConfig, budget:
     return PlannedGrowth(
         harvest=harvest,
         allotments=[
-            Allotted(unit_id=each.unit_id, problem_id=each.problem_id, budget=mine)
-            for each, mine in zip(harvest.problems, budgets, strict=True)
-            if mine
+            (each.unit_id, each.problem_id, mine) for each, mine in zip(harvest.problems, budgets, strict=True) if mine
         ],
         picks=sum(map(len, costs)),
         cost=sum(int(of_problem[-1]) for of_problem in costs if of_problem),
@@ -226,8 +215,7 @@ def _begin(
         return None
     planned = _planned(storage, found, settings, budget)
     recorded = {**_settings(settings), STRENGTH: planned.harvest.strength}
-    rows = ((each.unit_id, each.problem_id, each.budget) for each in planned.allotments)
-    shard = write_allotments(storage, sequence.length, rows)
+    shard = write_allotments(storage, sequence.length, planned.allotments)
     publish_or_refuse(storage, new_growth(sequence, recorded, shard))
     return planned
 

@@ -13,6 +13,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.schemas import ALLOTMENTS
 from pipeline.storage.commits import GROWTH, Commit, CommitState, RecordSequence, completions, record_sequence
+from pipeline.storage.run_record import settings_copy
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
@@ -56,7 +57,7 @@ def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRe
         number=sequence.length,
         state=CommitState.WHOLE,
         shards=(allotments,),
-        settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(settings.items())),
+        settings=settings_copy(settings),
     )
 
 
@@ -67,17 +68,14 @@ def growth_settings(growth: Commit) -> dict[str, object]:
 
 def write_allotments(storage: Storage, number: int, rows: Iterable[tuple[str, str, int]]) -> ShardRecord:
     """Write what each problem may cost. `rows`: (unit id, problem id, budget)."""
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    table = pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, ALLOTMENTS, strict=True)], schema=ALLOTMENTS
-    )
+    columns = [dict(zip(ALLOTMENTS.names, row, strict=True)) for row in rows]
+    table = pa.Table.from_pylist(columns, schema=ALLOTMENTS)
     return write_shard(storage, TABLE, content_id(TABLE, str(number)), [table])
 
 
 def allotments(storage: Storage, growth: Commit) -> Mapping[str, Mapping[str, int]]:
     """Unit id -> problem id -> what the growth may cost there. Raises StoreError for a missing or damaged file."""
-    table = read_shard(storage, growth.shards[0])
     found: dict[str, dict[str, int]] = {}
-    for unit_id, problem_id, budget in zip(*(table[name].to_pylist() for name in ALLOTMENTS.names), strict=True):
-        found.setdefault(unit_id, {})[problem_id] = budget
+    for row in read_shard(storage, growth.shards[0]).to_pylist():
+        found.setdefault(row["unit_id"], {})[row["problem_id"]] = row["budget"]
     return found
