@@ -8,18 +8,18 @@ Memory grows with the new rows of old problems, not with the other rows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby, islice
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow, Reject, Totals
+from pipeline.core.records import InputRow, Reject
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
 from pipeline.runtime.input_comparison import SCHEMA, Comparison, what_changed
-from pipeline.runtime.intake import RejectFiles, temporary_tables
+from pipeline.runtime.intake import temporary_tables
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
@@ -29,22 +29,6 @@ SHOWN_CHANGES = 5
 """The largest number of changed rows that a refusal names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrownInput:
-    """`staged`: the record of the input before, with the files and totals of the grown one. `new`: of the rows that are new.
-
-    `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier units, `old_problems` of them;
-    `repeated`: prefixes of them that these units measure too.
-    """
-
-    staged: Commit
-    new: Totals
-    problems: int
-    rows_of_old: int
-    old_problems: int
-    repeated: int
-
-
 def grow(
     storage: Storage,
     staged: Commit,
@@ -52,14 +36,15 @@ def grow(
     run: RunConfig,
     checker: Checker,
     check: Callable[[], None] = lambda: None,
-) -> GrownInput:
+) -> Commit:
     """Read the whole input, compare it with the `staged` one, and stage what is new. `check` is called before each row and may
-    raise.
+    raise. Returns the record with what is new, not published.
 
     Raises InputError if used rows have changed, and StoreError.
     """
+    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
     with temporary_tables(SCHEMA) as database:
-        comparison = Comparison(database, checker)
+        comparison = Comparison(storage, growth_id, database, checker)
         for rows in staged_rows(storage, staged):
             comparison.add_used(rows)
         for shard in staged.shards:
@@ -67,30 +52,38 @@ def grow(
                 comparison.add_rejected(read_shard(storage, shard).to_pylist())
         comparison.read(data, check)
         _refuse_changed(storage, staged, comparison, data.limit)
-        growth_id = content_id("growth", staged.sequence_id, str(staged.number))
-        rejects = RejectFiles(storage, growth_id)
-        for reject in comparison.rejects():
-            rejects.add(reject)
-        rejects.flush()
-        units = tuple(comparison.unit_files(storage, growth_id, run.unit_problems))
-        new = comparison.totals(rejects, len(comparison.mended))
-        shards = (*staged.shards, *units, *rejects.shards)
-        return _counted(storage, staged, replace(staged, shards=shards, totals=staged.totals + new), comparison, new)
+        comparison.use_new()
+        return comparison.staged(staged, run.unit_problems, comparison.mended())
 
 
-def growth_line(grown: GrownInput, rollouts: int) -> str:
-    """What is new, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
-    new = grown.new
+def growth_line(storage: Storage, before: Commit, grown: Commit, rollouts: int) -> str:
+    """What is new in a grown input, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
+    new = grown.totals - before.totals
     if not new.rows:
         return ""
     parts = [f"{format_count(new.rows, 'new row')} = {new.used:,} used + {new.rejected:,} rejected"]
-    if grown.problems:
-        parts.append(format_count(grown.problems, "new problem"))
-    if grown.rows_of_old:
+    problems = rows_of_old = 0
+    prefixes: dict[str, set[str]] = {}
+    """Of the new rows of old problems, by problem."""
+    for rows in staged_rows(storage, replace(grown, shards=grown.shards[len(before.shards) :])):
+        for problem_id, same in groupby(rows, key=lambda row: row.problem.problem_id):
+            of_problem = list(same)
+            if of_problem[0].again:
+                rows_of_old += len(of_problem)
+                prefixes[problem_id] = set(chain.from_iterable(map(_inner_prefixes, of_problem)))
+            else:
+                problems += 1
+    if problems:
+        parts.append(format_count(problems, "new problem"))
+    if rows_of_old:
+        repeated: set[str] = set()
+        for row in chain.from_iterable(staged_rows(storage, before)):
+            if wanted := prefixes.get(row.problem.problem_id):
+                repeated |= wanted.intersection(_inner_prefixes(row))
         parts.append(
-            f"{format_count(grown.rows_of_old, 'row')} of {format_count(grown.old_problems, 'old problem')} in new units, "
+            f"{format_count(rows_of_old, 'row')} of {format_count(len(prefixes), 'old problem')} in new units, "
             "where the prefixes that they share with earlier chains are sampled again (about "
-            f"{format_count(grown.repeated * rollouts, 'rollout')})"
+            f"{format_count(len(repeated) * rollouts, 'rollout')})"
         )
     return f"the input grew: {'; '.join(parts)}"
 
@@ -108,31 +101,6 @@ def _refuse_changed(storage: Storage, staged: Commit, comparison: Comparison, li
     raise InputError(
         f"{storage.run_dir} has labels of rows that the input no longer has as they were, {len(gone):,} of "
         f"{format_count(staged.totals.used, 'used row')}:{''.join(lines)}\nRestore these rows,{limited} or use another run_dir"
-    )
-
-
-def _counted(storage: Storage, before: Commit, grown: Commit, comparison: Comparison, new: Totals) -> GrownInput:
-    problems = rows_of_old = 0
-    prefixes: dict[str, set[str]] = {}
-    for _, rows in groupby(comparison.rows(), key=lambda numbered: numbered[0]):
-        of_problem = [row for _, row in rows]
-        if of_problem[0].again:
-            rows_of_old += len(of_problem)
-            prefixes[of_problem[0].problem.problem_id] = set(chain.from_iterable(map(_inner_prefixes, of_problem)))
-        else:
-            problems += 1
-    repeated: set[str] = set()
-    for unit in staged_rows(storage, before) if prefixes else ():
-        for row in unit:
-            if wanted := prefixes.get(row.problem.problem_id):
-                repeated |= wanted.intersection(_inner_prefixes(row))
-    return GrownInput(
-        staged=grown,
-        new=new,
-        problems=problems,
-        rows_of_old=rows_of_old,
-        old_problems=len(prefixes),
-        repeated=len(repeated),
     )
 
 

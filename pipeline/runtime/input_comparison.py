@@ -5,8 +5,7 @@ recognised by its place, reason and id, or else by its reason, id and detail, so
 and the tables are those of a temporary SQLite file.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from pipeline.config.label import DataConfig
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.data.problems import read_row
-from pipeline.graders.base import Checker
 from pipeline.runtime import intake
 from pipeline.runtime.intake import ROW, Staging, chain_columns, problem_columns, read_input, stored_row
 from pipeline.storage.units import content_of
@@ -28,7 +26,7 @@ CREATE TABLE refused (ordinal INTEGER PRIMARY KEY, name TEXT, line INTEGER, reas
                       seen INTEGER);
 CREATE INDEX refused_place ON refused (line, name);
 CREATE INDEX refused_detail ON refused (reason, source_id, detail);
-CREATE TABLE unknown (ordinal INTEGER PRIMARY KEY, paired INTEGER, name TEXT, reason TEXT, detail TEXT, {ROW});
+CREATE TABLE unknown (ordinal INTEGER PRIMARY KEY, paired INTEGER, name TEXT, mended INTEGER, reason TEXT, detail TEXT, {ROW});
 CREATE TABLE moved (file TEXT, line INTEGER, reason TEXT, detail TEXT, source_id TEXT);
 """
 _INDICES = (
@@ -41,11 +39,6 @@ _UNKNOWN = f"SELECT ordinal, reason, detail, {ROW} FROM unknown"
 
 class Comparison(Staging):
     """The tables, see the module. Their used rows are first those of the run."""
-
-    def __init__(self, database: sqlite3.Connection, checker: Checker) -> None:
-        super().__init__(database, checker)
-        self.mended: set[RowLocation] = set()
-        """Rows of the present input that were mended, and that the run does not have."""
 
     def add_used(self, rows: Iterable[InputRow]) -> None:
         """Add the rows of a unit of the run."""
@@ -75,20 +68,21 @@ class Comparison(Staging):
         for row in read_input(data, self._checker, check):
             if isinstance(row, Reject) or not self._recognise(row):
                 self._put_aside(row)
-                if isinstance(row, InputRow) and row.mended:
-                    self.mended.add(row.location)
         if self.gone():  # a run from before texts were mended keeps its rows as they are
             for row in read_input(data, self._checker, check, partial(read_row, mends=False)):
                 if isinstance(row, InputRow) and self._recognise(row):
                     place = row.location
                     self._database.execute("DELETE FROM unknown WHERE file = ? AND line = ?", (place.file, place.line))
-                    self.mended.discard(place)
         for index in _INDICES:
             self._database.execute(index)
 
     def gone(self) -> set[str]:
         """Contents of the used rows that were not recognised."""
         return {content for (content,) in self._database.execute("SELECT content FROM used WHERE seen = 0")}
+
+    def mended(self) -> int:
+        """How many rows of the present input were mended that the run does not have."""
+        return int(self._database.execute("SELECT COUNT(mended) FROM unknown").fetchone()[0])
 
     def successor(self, row: InputRow) -> InputRow | Reject | None:
         """What stands now in place of a used row that is gone: a row with its id, or at its place, or with its text and another
@@ -105,8 +99,8 @@ class Comparison(Staging):
                 return _row_of(found)
         return None
 
-    def rejects(self) -> Iterator[Reject]:
-        """Use the rows that were not recognised, and give the rejects among them that the run does not have yet."""
+    def use_new(self) -> None:
+        """Use the rows that were not recognised, and add the rejects among them that the run does not have yet."""
         for record in self._database.execute(f"{_UNKNOWN} ORDER BY ordinal"):
             row = _row_of(record)
             reject = row if isinstance(row, Reject) else self.use(row)
@@ -120,7 +114,7 @@ class Comparison(Staging):
             location = RowLocation(file=file, line=line)
             reject = Reject(location=location, reason=RejectReason(reason), detail=detail, source_id=source_id)
             if not self._is_elsewhere(reject):
-                yield reject
+                self.rejects.add(reject)
 
     def _recognise(self, row: InputRow) -> bool:
         found = self._database.execute(
@@ -135,9 +129,9 @@ class Comparison(Staging):
         place = row.location
         columns: tuple[object, ...]
         if isinstance(row, Reject):
-            columns = (row.reason.value, row.detail, place.file, place.line, row.source_id, *[None] * 7)
+            columns = (None, row.reason.value, row.detail, place.file, place.line, row.source_id, *[None] * 7)
         else:
-            columns = (None, None, *chain_columns(row), *problem_columns(row.problem))
+            columns = (row.mended or None, None, None, *chain_columns(row), *problem_columns(row.problem))
         marks = ",".join("?" * len(columns))
         self._database.execute(f"INSERT INTO unknown VALUES (NULL,NULL,?,{marks})", (_name(place.file), *columns))
 

@@ -10,6 +10,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -62,25 +63,17 @@ def stage(
     Raises InputError if no row can be used.
     """
     with temporary_tables(SCHEMA) as database:
-        staging = Staging(database, checker)
-        rejects = RejectFiles(storage, input_id)
+        staging = Staging(storage, input_id, database, checker)
         mended = 0
         for row in read_input(data, checker, check):
             mended += isinstance(row, InputRow) and row.mended
             if reject := row if isinstance(row, Reject) else staging.use(row):
-                rejects.add(reject)
-        rejects.flush()
+                staging.rejects.add(reject)
+        staging.rejects.flush()
         if not staging.used:
-            raise InputError(_nothing_usable(data.path, rejects))
-        units = tuple(staging.unit_files(storage, input_id, run.unit_problems))
-        return Commit(
-            kind=INPUT,
-            sequence_id=input_id,
-            number=0,
-            state=CommitState.WHOLE,
-            shards=(*units, *rejects.shards),
-            totals=staging.totals(rejects, mended),
-        )
+            raise InputError(_nothing_usable(data.path, staging.rejects))
+        nothing = Commit(kind=INPUT, sequence_id=input_id, number=0, state=CommitState.WHOLE)
+        return staging.staged(nothing, run.unit_problems, mended)
 
 
 def refuse_equal_chains(rows: Iterable[InputRow], sampling: SamplingConfig) -> None:
@@ -121,9 +114,12 @@ class Staging:
     A row that repeats one of the tables, or has the id of one with other content, is rejected.
     """
 
-    def __init__(self, database: sqlite3.Connection, checker: Checker) -> None:
+    def __init__(self, storage: Storage, input_id: str, database: sqlite3.Connection, checker: Checker) -> None:
+        self._storage = storage
+        self._input_id = input_id
         self._database = database
         self._checker = checker
+        self.rejects = RejectFiles(storage, input_id)
         self.used = 0
         """Number of used rows."""
 
@@ -136,21 +132,24 @@ class Staging:
         self.used += 1
         return None
 
-    def rows(self) -> Iterator[tuple[int, InputRow]]:
+    def staged(self, before: Commit, unit_problems: int, mended: int) -> Commit:
+        """The record `before` with the files of the used rows, cut into units, and of the rejects, which it writes, and with
+        their counts."""
+        self.rejects.flush()
+        units = [
+            write_units(self._storage, content_id("inputs", self._input_id, str(number)), together)
+            for number, together in enumerate(batched(cut_units(self._rows(), unit_problems), UNITS_PER_FILE))
+        ]
+        rejected = self.rejects.rows
+        new = Totals(rows=self.used + rejected, used=self.used, rejected=rejected, mended=mended)
+        return replace(before, shards=(*before.shards, *units, *self.rejects.shards), totals=before.totals + new)
+
+    def _rows(self) -> Iterator[tuple[int, InputRow]]:
         """Pairs (number of the problem, row) of the rows that were used, with the problems in the order of their first row."""
         query = f"""SELECT number, units, {ROW} FROM used JOIN problems ON problems.ordinal = number WHERE seen IS NULL
                     ORDER BY number, used.ordinal"""
         for number, units, *columns in self._database.execute(query):
             yield number, stored_row(*columns, again=units)
-
-    def unit_files(self, storage: Storage, input_id: str, unit_problems: int) -> Iterator[ShardRecord]:
-        """Cut the used rows into units and write them."""
-        for number, units in enumerate(batched(cut_units(self.rows(), unit_problems), UNITS_PER_FILE)):
-            yield write_units(storage, content_id("inputs", input_id, str(number)), units)
-
-    def totals(self, rejects: "RejectFiles", mended: int) -> Totals:
-        """Of the rows that were used and those that were not."""
-        return Totals(rows=self.used + rejects.rows, used=self.used, rejected=rejects.rows, mended=mended)
 
     def _why_not(self, row: InputRow, content: str) -> tuple[RejectReason, str] | None:
         source, problem = row.source_id, row.problem

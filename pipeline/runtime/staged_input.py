@@ -46,8 +46,8 @@ def staged_input(
         if known is not None:
             with checker_for(config.grader) as checker:
                 grown = grow(storage, known, config.data, config.run, checker, stop.check)
-            news = growth_line(grown, config.sampling.rollouts)
-            return replace(grown.staged, settings=settings)
+            news = growth_line(storage, known, grown, config.sampling.rollouts)
+            return replace(grown, settings=settings)
         if completions(found):
             return _as_it_was(storage, config, found, stop.check)
         if not has_input((), run_identity, asked):
@@ -111,7 +111,7 @@ def _as_it_was(storage: Storage, config: LabelConfig, found: RecordSequence, che
             staged = replace(records[0], shards=again.shards, totals=again.totals)
         for commit in (commit for commit in records if commit.totals.rows > staged.totals.rows):
             data = replace(config.data, limit=commit.totals.rows)
-            grown = grow(storage, staged, data, config.run, checker, check).staged
+            grown = grow(storage, staged, data, config.run, checker, check)
             staged = replace(grown, number=commit.number)
     fault = "inputs is damaged, and the input does not begin with the same rows as when it was read: give it"
     refuse_other_units(storage, staged, fault)

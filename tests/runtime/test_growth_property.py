@@ -66,7 +66,7 @@ class Input:
         """The totals of what is new, and the record of the grown input."""
         with self._checker as checker:
             found = grow(self.storage, staged, self.data(content), self._run, checker)
-        return found.new, replace(found.staged, number=staged.number + 1)
+        return found.totals - staged.totals, replace(found, number=staged.number + 1)
 
     def units(self, staged: Commit) -> list[str]:
         return [unit_id_of(unit) for unit in staged_rows(self.storage, staged)]
