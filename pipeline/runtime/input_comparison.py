@@ -27,7 +27,7 @@ CREATE TABLE refused (ordinal INTEGER PRIMARY KEY, name TEXT, line INTEGER, reas
 CREATE INDEX refused_place ON refused (line, name);
 CREATE INDEX refused_detail ON refused (reason, source_id, detail);
 CREATE TABLE unknown (ordinal INTEGER PRIMARY KEY, paired INTEGER, name TEXT, mended INTEGER, reason TEXT, detail TEXT, {ROW});
-CREATE TABLE moved (file TEXT, line INTEGER, reason TEXT, detail TEXT, source_id TEXT);
+CREATE TABLE moved (reason TEXT, detail TEXT, file TEXT, line INTEGER, source_id TEXT);
 """
 _INDICES = (
     "CREATE INDEX unknown_source ON unknown (source_id)",
@@ -52,15 +52,10 @@ class Comparison(Staging):
     def add_rejected(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rejects of the run, as dicts of their columns."""
         for row in rows:
+            reason, detail = _lasting(row["reason"], row["detail"])
             self._database.execute(
                 "INSERT INTO refused (name, line, reason, source_id, detail, seen) VALUES (?,?,?,?,?,0)",
-                (
-                    _name(row["file"]),
-                    row["line"],
-                    _kind(row["reason"]),
-                    row["source_id"],
-                    _detail(row["reason"], row["detail"]),
-                ),
+                (_name(row["file"]), row["line"], reason, row["source_id"], detail),
             )
 
     def read(self, data: DataConfig, check: Callable[[], None]) -> None:
@@ -104,16 +99,17 @@ class Comparison(Staging):
         for record in self._database.execute(f"{_UNKNOWN} ORDER BY ordinal"):
             row = _row_of(record)
             reject = row if isinstance(row, Reject) else self.use(row)
-            if reject is not None and not self._is_at_its_place(reject):
-                place = reject.location
-                self._database.execute(
-                    "INSERT INTO moved VALUES (?,?,?,?,?)",
-                    (place.file, place.line, reject.reason.value, reject.detail, reject.source_id),
-                )
-        for file, line, reason, detail, source_id in self._database.execute("SELECT * FROM moved ORDER BY rowid"):
-            location = RowLocation(file=file, line=line)
-            reject = Reject(location=location, reason=RejectReason(reason), detail=detail, source_id=source_id)
-            if not self._is_elsewhere(reject):
+            if reject is None:
+                continue
+            place, source = reject.location, reject.source_id
+            at_its_place = (place.line, _name(place.file), _lasting(reject.reason, reject.detail)[0], source)
+            if not self._take("line = ? AND name = ? AND reason = ? AND source_id IS ?", *at_its_place):
+                columns = (reject.reason.value, reject.detail, place.file, place.line, source)
+                self._database.execute("INSERT INTO moved VALUES (?,?,?,?,?)", columns)
+        for columns in self._database.execute("SELECT * FROM moved ORDER BY rowid"):
+            reject = _reject_of(*columns)
+            elsewhere = (*_lasting(reject.reason, reject.detail), reject.source_id)
+            if not self._take("reason = ? AND detail = ? AND source_id IS ?", *elsewhere):
                 self.rejects.add(reject)
 
     def _recognise(self, row: InputRow) -> bool:
@@ -135,20 +131,7 @@ class Comparison(Staging):
         marks = ",".join("?" * len(columns))
         self._database.execute(f"INSERT INTO unknown VALUES (NULL,NULL,?,{marks})", (_name(place.file), *columns))
 
-    def _is_at_its_place(self, reject: Reject) -> bool:
-        return self._take(
-            "line = ? AND name = ? AND reason = ? AND source_id IS ?",
-            (reject.location.line, _name(reject.location.file), _kind(reject.reason.value), reject.source_id),
-        )
-
-    def _is_elsewhere(self, reject: Reject) -> bool:
-        reason = reject.reason.value
-        return self._take(
-            "reason = ? AND source_id IS ? AND detail = ?",
-            (_kind(reason), reject.source_id, _detail(reason, reject.detail)),
-        )
-
-    def _take(self, where: str, values: tuple[object, ...]) -> bool:
+    def _take(self, where: str, *values: object) -> bool:
         """Take a reject of the run that was not taken yet. False if there is none."""
         query = (
             "UPDATE refused SET seen = 1 WHERE ordinal = "
@@ -179,21 +162,17 @@ def _steps(row: InputRow) -> tuple[str, tuple[int, ...]] | None:
 
 def _row_of(record: tuple[Any, ...]) -> InputRow | Reject:
     _, reason, detail, *columns = record
-    if reason is None:
-        return stored_row(*columns)
-    file, line, source_id, *_ = columns
+    return stored_row(*columns) if reason is None else _reject_of(reason, detail, *columns[:3])
+
+
+def _reject_of(reason: str, detail: str, file: str, line: int, source_id: str | None) -> Reject:
     location = RowLocation(file=file, line=line)
     return Reject(location=location, reason=RejectReason(reason), detail=detail, source_id=source_id)
 
 
-def _kind(reason: str) -> str:
-    """A reason, or one for both of `_BY_OTHERS`."""
-    return _BY_OTHERS[0] if reason in _BY_OTHERS else reason
-
-
-def _detail(reason: str, detail: str) -> str:
-    """What a reject says about the content of its row alone."""
-    return "" if reason in _BY_OTHERS else detail
+def _lasting(reason: str, detail: str) -> tuple[str, str]:
+    """Reason and detail of a reject as far as they follow from its row alone: one reason for both of `_BY_OTHERS`."""
+    return (_BY_OTHERS[0], "") if reason in _BY_OTHERS else (reason, detail)
 
 
 def _name(file: str) -> str:
