@@ -59,7 +59,7 @@ def test_a_task_has_a_command(run_dir: str, capsys: pytest.CaptureFixture[str], 
     for words, why in {
         "count_tokens": "run_dir is not set: give run_dir=...",
         "count_tokens run_dir=x tokeniser=3": "there is no setting tokeniser: did you mean tokenizer?",
-        f"count_tokens run_dir={run_dir} tokenizer=other": "count_tokens.tokenizer was characters, now other",
+        f"count_tokens run_dir={run_dir} tokenizer=other": 'count_tokens.tokenizer was "characters", now "other"',
         "lost run_dir=x": "task lost of stepvalue-tokens 1.0 (stepvalue.tasks: lost = tests.plugin.count_tokens:LOST) cannot",
         "count_toknes": "there is no command 'count_toknes': did you mean count_tokens?",
     }.items():

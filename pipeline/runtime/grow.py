@@ -26,7 +26,7 @@ from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.state import identity, section_identity, start_settings
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.storage.commits import Commit, RecordSequence, publish_or_refuse
+from pipeline.storage.commits import Commit, publish_or_refuse
 from pipeline.storage.growths import (
     STRENGTH,
     growth_sequence,
@@ -43,7 +43,7 @@ from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, refuse_unfinished, stored_run
+from pipeline.storage.stored_run import StoredRun, refuse_incomplete, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -51,21 +51,12 @@ _NAMES = {_PICK, "grow.plugin"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allotted:
-    """What a growth may cost in a problem of a unit."""
-
-    unit_id: str
-    problem_id: str
-    budget: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGrowth:
-    """What a growth begins with. `allotments`: of the problems that get a part of the budget. Their first `picks` would cost
-    `cost`, in the unit of the budget."""
+    """What a growth begins with. `allotments`: (unit id, problem id, budget) of the problems that get a part of the budget.
+    Their first `picks` would cost `cost`, in the unit of the budget."""
 
     harvest: Harvest
-    allotments: Sequence[Allotted]
+    allotments: Sequence[tuple[str, str, int]]
     picks: int
     cost: int
 
@@ -100,8 +91,11 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
         if _unfinished(found, growths):
             _refuse_other(storage, config.grow, growths[-1])
         else:
-            refuse_unfinished(storage)
-            planned = _begin(storage, found, config.grow, sequence, growths)
+            planned = _planned(storage, found, config.grow, growths)
+            if planned is not None:
+                settings = {**_settings(config.grow), STRENGTH: planned.harvest.strength}
+                shard = write_allotments(storage, sequence.length, planned.allotments)
+                publish_or_refuse(storage, new_growth(sequence, settings, shard))
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
             summary = label_held(config_here, storage, recorded, hiring, beat, stop, run, asked=dict(found.present))
@@ -119,13 +113,12 @@ def planned_growth(config: GrowConfig) -> PlannedGrowth:
     if _unfinished(found, growths):
         _refuse_other(storage, config.grow, growths[-1])
         raise UsageError(f"{storage.run_dir} has begun this growth: start it without --estimate to finish it")
-    refuse_incomplete(storage, found)
-    budget = left_of(storage, config.grow, growths)
-    if budget is None:
+    planned = _planned(storage, found, config.grow, growths)
+    if planned is None:
         raise UsageError(
             f"{storage.run_dir} has grown by these settings already: give a larger {_BUDGET}, or another picker"
         )
-    return _planned(storage, found, config.grow, budget)
+    return planned
 
 
 def label_part(config: GrowConfig) -> LabelConfig:
@@ -146,12 +139,18 @@ def check_budget(settings: PickerConfig) -> int:
     return budget
 
 
-def _planned(storage: Storage, found: StoredRun, settings: PickerConfig, budget: int) -> PlannedGrowth:
-    """Share a budget by what the rollouts of a finished run wrote.
+def _planned(
+    storage: Storage, found: StoredRun, settings: PickerConfig, growths: Sequence[Commit]
+) -> PlannedGrowth | None:
+    """Share what the budget leaves by what the rollouts of the run wrote. None if the last growth has these settings.
 
-    Raises UsageError for a run whose rollouts have no tokens, or whose splitter cuts them nowhere, and for a budget that pays
-    for nothing.
+    Raises UsageError as `_left_of` does, for an unfinished run, for one whose rollouts have no tokens, or whose splitter cuts
+    them nowhere, and for a budget that pays for nothing.
     """
+    refuse_incomplete(storage, found)
+    budget = _left_of(storage, settings, growths)
+    if budget is None:
+        return None
     if not found.identity.get("sampling.store_tokens"):
         raise UsageError(
             f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
@@ -181,9 +180,7 @@ def _planned(storage: Storage, found: StoredRun, settings: PickerConfig, budget:
     return PlannedGrowth(
         harvest=harvest,
         allotments=[
-            Allotted(unit_id=each.unit_id, problem_id=each.problem_id, budget=mine)
-            for each, mine in zip(harvest.problems, budgets, strict=True)
-            if mine
+            (each.unit_id, each.problem_id, mine) for each, mine in zip(harvest.problems, budgets, strict=True) if mine
         ],
         picks=sum(map(len, costs)),
         cost=sum(int(of_problem[-1]) for of_problem in costs if of_problem),
@@ -214,26 +211,7 @@ def _refuse_other(storage: Storage, settings: PickerConfig, growth: Commit) -> N
         )
 
 
-def _begin(
-    storage: Storage,
-    found: StoredRun,
-    settings: PickerConfig,
-    sequence: RecordSequence,
-    growths: Sequence[Commit],
-) -> PlannedGrowth | None:
-    """Plan the next growth. None if the last one has these settings. Raises as `left_of` and `_planned` do."""
-    budget = left_of(storage, settings, growths)
-    if budget is None:
-        return None
-    planned = _planned(storage, found, settings, budget)
-    recorded = {**_settings(settings), STRENGTH: planned.harvest.strength}
-    rows = ((each.unit_id, each.problem_id, each.budget) for each in planned.allotments)
-    shard = write_allotments(storage, sequence.length, rows)
-    publish_or_refuse(storage, new_growth(sequence, recorded, shard))
-    return planned
-
-
-def left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int | None:
+def _left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]) -> int | None:
     """What the budget leaves after the earlier growths; None where the last one has these settings: it is done. Raises
     UsageError if theirs is in another unit, and if nothing is left."""
     budget = check_budget(settings)

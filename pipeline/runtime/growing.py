@@ -5,8 +5,9 @@ own log, within the problem's allotment. The promotions are committed before any
 same after a kill, and do not depend on the order in which rollouts finish.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from pipeline.engines.vllm.detokenize import Decode
 from pipeline.pickers.base import Pick, Picker
 from pipeline.pickers.rounds import next_picks, problem_of
 from pipeline.runtime.planner import UnitPlan
-from pipeline.runtime.searching.pieces import Piece, StepCutter
+from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.trees.cut import step_cut
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
 
@@ -59,14 +60,10 @@ class Promoter:
         self, data: DataConfig, decode: Decode, fits: Callable[[Prefix], bool], *, follows_steps: bool
     ) -> None:
         self.fits = fits
+        self.cut = partial(StepCutter(data).cut, decode=decode, ended=True)
+        """The steps of a rollout of a prefix, from the last step, the prompt and the tokens."""
         self._follows_steps = follows_steps
-        self._cutter = StepCutter(data)
         self._cut = step_cut(data)
-        self._decode = decode
-
-    def cut(self, before: str, prefix: Prefix, token_ids: tuple[int, ...]) -> Piece:
-        """The steps of a rollout of a prefix. `before`: the last step of the prefix."""
-        return self._cutter.cut(before, prefix.prompt_ids, token_ids, self._decode, ended=True)
 
     def promotions(self, plan: UnitPlan, log: Log, growths: Sequence[Growth]) -> list[Promotion]:
         """The next promotions of a unit whose rollouts are all finished and committed. Empty: its growths are done."""
@@ -90,8 +87,8 @@ class Promoter:
         written: Sequence["_Written"],
         budget: int,
     ) -> list[Promotion]:
-        chains = [chain for chain in plan.chains if chain.problem.problem_id == problem_id]
-        tree = rollout_tree(problem_id, map(_labelled, chains), [each.rollout for each in written], self._cut)
+        chains = [_labelled(chain) for chain in plan.chains if chain.problem.problem_id == problem_id]
+        tree = rollout_tree(problem_id, chains, [each.rollout for each in written], self._cut)
         earlier = [
             each for each in log.promotions or () if each.growth == growth.number and each.problem_id == problem_id
         ]
@@ -128,22 +125,22 @@ class _Writer:
         growth: Growth,
         tree: RolloutTree,
         written: Sequence["_Written"],
-        chains: Sequence[Chain],
+        chains: Sequence[LabelledSteps],
         number: int,
     ) -> None:
         self._promoter = promoter
         self._growth = growth
         self._tree = tree
         self._written = {each.rollout.rollout_id: each for each in written}
-        self._stems = _stems(chains)
         self._number = number
-        self._prefixes = {
-            prefix_id: plan.asked[prefix_id].prefix for prefix_id in self._stems if prefix_id in plan.asked
-        }
+        self._stems: dict[str, str] = {}
+        """Prefix id -> its last step as the policy saw it; empty for the bare problem."""
+        for chain in chains:
+            for prefix_id, text in zip(chain.prefix_ids, ("", *chain.stems), strict=True):
+                self._stems.setdefault(prefix_id, text)
+        self._prefixes = {key: plan.asked[key].prefix for key in self._stems if key in plan.asked}
         self._measured = {prefix.prompt_ids: prefix for prefix in self._prefixes.values()}
-        self._promoted = {
-            prefix_id: plan.asked[prefix_id].prefix for prefix_id in plan.grown if prefix_id in self._stems
-        }
+        self._promoted = {key: plan.asked[key].prefix for key in plan.grown if key in self._stems}
         self._place = 0
 
     def promotion(self, pick: Pick, cost: float) -> Promotion | None:
@@ -155,7 +152,7 @@ class _Writer:
         base, ids = self._prefixes[source.prefix_id], self._written[source.rollout_id].token_ids
         if not ids:
             return None
-        piece = self._promoter.cut(self._stems[base.prefix_id], base, ids)
+        piece = self._promoter.cut(self._stems[base.prefix_id], base.prompt_ids, ids)
         ends, token_ends = piece.cut.ends[: source.steps], piece.cut.token_ends[: source.steps]
         if step_texts(piece.text, ends) != tree.steps(pick.node)[-source.steps :]:
             return None
@@ -242,32 +239,16 @@ def _written(tables: Sequence[pa.Table], problems: Mapping[str, Any]) -> dict[st
 
 def _labelled(chain: Chain) -> LabelledSteps:
     """A chain of the plan as trees take it. Pickers do not read labels."""
-    texts = step_texts(chain.solution.text, chain.solution.ends)
+    solution = chain.solution
+    texts, begins = step_texts(solution.text, solution.ends), (0, *solution.ends)
     return LabelledSteps(
         steps=texts,
-        stems=list(_step_stems(chain)),
+        stems=[stem(solution, number)[begins[number - 1] :] for number in range(1, len(begins))],
         prefix_ids=(chain.root_prefix_id, *chain.prefix_ids),
         labels=[NO_LABEL] * (len(texts) + 1),
         outcome=chain.outcome,
         grown=bool(chain.grown),
     )
-
-
-def _step_stems(chain: Chain) -> Iterator[str]:
-    """The text of each step as the policy saw it at the end of a prefix."""
-    begin = 0
-    for number, end in enumerate(chain.solution.ends, start=1):
-        yield stem(chain.solution, number)[begin:]
-        begin = end
-
-
-def _stems(chains: Sequence[Chain]) -> dict[str, str]:
-    """Prefix id -> its last step as the policy saw it; empty for the bare problem."""
-    found: dict[str, str] = {}
-    for chain in chains:
-        for prefix_id, text in zip((chain.root_prefix_id, *chain.prefix_ids), ("", *_step_stems(chain)), strict=True):
-            found.setdefault(prefix_id, text)
-    return found
 
 
 def _spent(plan: UnitPlan, promotions: Sequence[Promotion], written: Sequence[_Written], unit: BudgetUnit) -> int:

@@ -7,46 +7,26 @@ that has another content now, has *changed*. That is refused.
 Memory grows with the new rows of old problems, not with the other rows.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain, groupby, islice
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
-from pipeline.core.records import InputRow, Reject, Totals
+from pipeline.core.records import InputRow, Reject
 from pipeline.data.prompts import prefix_id, root_id
 from pipeline.graders.base import Checker
-from pipeline.runtime.input_comparison import Comparison, what_changed
-from pipeline.runtime.intake import RejectFiles, Staging, write_unit_files
+from pipeline.runtime.input_comparison import SCHEMA, Comparison, what_changed
+from pipeline.runtime.intake import temporary_tables
 from pipeline.storage.commits import Commit
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.temporary import temporary_folder
 from pipeline.storage.units import content_of, staged_rows
 
 SHOWN_CHANGES = 5
 """The largest number of changed rows that a refusal names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrownInput:
-    """A grown input, not yet committed. `shards`: all its files, also those of the input before. `totals`: of all its rows.
-
-    The other counts are of what is new. `problems`: new ones. `rows_of_old`: used rows whose problems have chains in earlier
-    units, `old_problems` of them; `repeated`: prefixes of them that these units measure too.
-    """
-
-    shards: tuple[ShardRecord, ...]
-    totals: Totals
-    used: int
-    rejected: int
-    problems: int
-    rows_of_old: int
-    old_problems: int
-    repeated: int
 
 
 def grow(
@@ -56,41 +36,54 @@ def grow(
     run: RunConfig,
     checker: Checker,
     check: Callable[[], None] = lambda: None,
-) -> GrownInput:
+) -> Commit:
     """Read the whole input, compare it with the `staged` one, and stage what is new. `check` is called before each row and may
-    raise.
+    raise. Returns the record with what is new, not published.
 
     Raises InputError if used rows have changed, and StoreError.
     """
-    with temporary_folder("stepvalue-growth-") as folder:
-        database = sqlite3.connect(folder / "rows.sqlite", isolation_level=None)
-        try:
-            comparison = Comparison(database)
-            for rows in staged_rows(storage, staged):
-                comparison.add_used(rows)
-            for shard in staged.shards:
-                if shard.table == "rejects":
-                    comparison.add_rejected(read_shard(storage, shard).to_pylist())
-            comparison.read(data, checker, check)
-            _refuse_changed(storage, staged, comparison, data.limit)
-            return _stage(storage, staged, comparison, Staging(database, checker), run.unit_problems)
-        finally:
-            database.close()
+    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
+    with temporary_tables(SCHEMA) as database:
+        comparison = Comparison(storage, growth_id, database, checker)
+        for rows in staged_rows(storage, staged):
+            comparison.add_used(rows)
+        for shard in staged.shards:
+            if shard.table == "rejects":
+                comparison.add_rejected(read_shard(storage, shard).to_pylist())
+        comparison.read(data, check)
+        _refuse_changed(storage, staged, comparison, data.limit)
+        comparison.use_new()
+        return comparison.staged(staged, run.unit_problems, comparison.mended())
 
 
-def growth_line(grown: GrownInput, rollouts: int) -> str:
-    """What is new, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
-    if not (grown.used or grown.rejected):
+def growth_line(storage: Storage, before: Commit, grown: Commit, rollouts: int) -> str:
+    """What is new in a grown input, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
+    new = grown.totals - before.totals
+    if not new.rows:
         return ""
-    rows = format_count(grown.used + grown.rejected, "new row")
-    parts = [f"{rows} = {grown.used:,} used + {grown.rejected:,} rejected"]
-    if grown.problems:
-        parts.append(format_count(grown.problems, "new problem"))
-    if grown.rows_of_old:
+    parts = [f"{format_count(new.rows, 'new row')} = {new.used:,} used + {new.rejected:,} rejected"]
+    problems = rows_of_old = 0
+    prefixes: dict[str, set[str]] = {}
+    """Of the new rows of old problems, by problem."""
+    for rows in staged_rows(storage, replace(grown, shards=grown.shards[len(before.shards) :])):
+        for problem_id, same in groupby(rows, key=lambda row: row.problem.problem_id):
+            of_problem = list(same)
+            if of_problem[0].again:
+                rows_of_old += len(of_problem)
+                prefixes[problem_id] = set(chain.from_iterable(map(_inner_prefixes, of_problem)))
+            else:
+                problems += 1
+    if problems:
+        parts.append(format_count(problems, "new problem"))
+    if rows_of_old:
+        repeated: set[str] = set()
+        for row in chain.from_iterable(staged_rows(storage, before)):
+            if wanted := prefixes.get(row.problem.problem_id):
+                repeated |= wanted.intersection(_inner_prefixes(row))
         parts.append(
-            f"{format_count(grown.rows_of_old, 'row')} of {format_count(grown.old_problems, 'old problem')} in new units, "
+            f"{format_count(rows_of_old, 'row')} of {format_count(len(prefixes), 'old problem')} in new units, "
             "where the prefixes that they share with earlier chains are sampled again (about "
-            f"{format_count(grown.repeated * rollouts, 'rollout')})"
+            f"{format_count(len(repeated) * rollouts, 'rollout')})"
         )
     return f"the input grew: {'; '.join(parts)}"
 
@@ -111,69 +104,10 @@ def _refuse_changed(storage: Storage, staged: Commit, comparison: Comparison, li
     )
 
 
-def _stage(
-    storage: Storage, staged: Commit, comparison: Comparison, staging: Staging, unit_problems: int
-) -> GrownInput:
-    """Write the files of what is new."""
-    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
-    rejects = RejectFiles(storage, growth_id)
-    for reject in comparison.rejects(staging.use):
-        rejects.add(reject)
-    rejects.flush()
-    old = _OldProblems()
-    rows = old.noted(
-        (number, replace(row, again=comparison.earlier_units(row.problem.problem_id))) for number, row in staging.rows()
-    )
-    units = tuple(write_unit_files(storage, growth_id, rows, unit_problems))
-    new = Totals(
-        rows=staging.used + rejects.count, used=staging.used, rejected=rejects.count, mended=len(comparison.mended)
-    )
-    return GrownInput(
-        shards=(*staged.shards, *units, *rejects.shards),
-        totals=staged.totals + new,
-        used=staging.used,
-        rejected=rejects.count,
-        problems=old.others,
-        rows_of_old=old.rows,
-        old_problems=len(old.prefixes),
-        repeated=old.repeated(staged_rows(storage, staged)) if old.rows else 0,
-    )
-
-
-class _OldProblems:
-    """Counts new rows: `rows` of problems with earlier units, whose prefixes are `prefixes` by problem id; `others`: number of
-    new problems."""
-
-    def __init__(self) -> None:
-        self.prefixes: dict[str, set[str]] = {}
-        self.rows = 0
-        self.others = 0
-
-    def noted(self, rows: Iterator[tuple[int, InputRow]]) -> Iterator[tuple[int, InputRow]]:
-        """The same rows, counted. `rows`: pairs (number of the problem, row), those of a problem together."""
-        last = None
-        for number, row in rows:
-            if row.again:
-                self.rows += 1
-                self.prefixes.setdefault(row.problem.problem_id, set()).update(_inner_prefixes(row))
-            elif number != last:
-                self.others += 1
-            last = number
-            yield number, row
-
-    def repeated(self, units: Iterator[list[InputRow]]) -> int:
-        """How many of the prefixes earlier units measure too."""
-        found: set[str] = set()
-        for row in (row for rows in units for row in rows):
-            if wanted := self.prefixes.get(row.problem.problem_id):
-                found |= wanted.intersection(_inner_prefixes(row))
-        return len(found)
-
-
 def _inner_prefixes(row: InputRow) -> list[str]:
     """Ids of the bare problem and of the inner steps of a row, as a first unit of the problem has them."""
-    chain = row.solution
-    inner = [prefix_id(chain, index) for index in range(1, len(chain.ends))] if chain else []
+    solution = row.solution
+    inner = [prefix_id(solution, index) for index in range(1, len(solution.ends))] if solution else []
     return [root_id(row.problem.problem_id), *inner]
 
 

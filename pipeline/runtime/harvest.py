@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from multiprocessing import get_context
@@ -20,7 +19,6 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.errors import StepvalueError
 from pipeline.estimators.registry import ESTIMATORS
-from pipeline.pickers.base import Picker
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import MOST_PICKS, problem_of
 from pipeline.storage.commits import EDITION, RecordSequence
@@ -93,8 +91,10 @@ def read_harvest(storage: Storage, run: StoredRun, settings: PickerConfig, proce
     if processes is None:
         rollouts = sum(whole.totals.rollouts for whole in run.wholes.values())
         processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, rollouts // LARGE)
-    reader = _Reader(storage, run, settings, trees.strength)
-    parts = _read_elsewhere(reader, run.units, processes) if processes > 1 else [reader.read(run.units)]
+    if processes > 1:
+        parts = _read_elsewhere(processes, run.units, storage.run_dir, run, settings, trees.strength)
+    else:
+        parts = iter([_Reader(storage, run, settings, trees.strength).read(run.units)])
     for counts, problems in parts:
         found.counts += counts
         found.problems += problems
@@ -105,7 +105,7 @@ _Part = tuple[HarvestCounts, list[ProblemPicks]]
 
 
 class _Reader:
-    """Reads units of a run. It can be sent to another process."""
+    """Reads units of a run."""
 
     def __init__(self, storage: Storage, run: StoredRun, settings: PickerConfig, strength: float) -> None:
         self._storage = storage
@@ -113,10 +113,7 @@ class _Reader:
         self._settings = settings
         self._strength = strength
         self._threshold = chosen_settings(run.identity, EstimatorConfig, ESTIMATORS).good_above
-        self._picker: Picker = picker_for(settings)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reader_at, (self._storage.run_dir, self._run, self._settings, self._strength)
+        self._picker = picker_for(settings)
 
     def read(self, units: Sequence[UnitRef]) -> _Part:
         counts, problems = HarvestCounts(), []
@@ -150,29 +147,21 @@ class _Reader:
         )
 
 
-def _reader_at(run_dir: str, run: StoredRun, settings: PickerConfig, strength: float) -> _Reader:
-    return _Reader(storage_at(run_dir), run, settings, strength)
-
-
-def _read_elsewhere(reader: _Reader, units: Sequence[UnitRef], processes: int) -> Iterator[_Part]:
+def _read_elsewhere(
+    processes: int, units: Sequence[UnitRef], run_dir: str, run: StoredRun, settings: PickerConfig, strength: float
+) -> Iterator[_Part]:
     """Parts of the run in their order, each read by one of several processes."""
     tasks = [units[begin : begin + _MOST_UNITS] for begin in range(0, len(units), _MOST_UNITS)]
-    with _children(reader, processes) as pool:
-        try:
-            yield from pool.map(_read_here, tasks)
-        except BrokenProcessPool as error:
-            raise StepvalueError(
-                f"a process that read the rollouts was killed, probably for want of memory: {processes} of them take some "
-                "300 MB each. Give this machine more memory, or this command fewer cores (taskset), and start it again"
-            ) from error
-
-
-@contextmanager
-def _children(reader: _Reader, processes: int) -> Iterator[ProcessPoolExecutor]:
     # A fork of a process with threads, as Arrow's and Ray's, may hang.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reader, os.getpid()))
+    given = (os.getpid(), run_dir, run, settings, strength)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, given)
     try:
-        yield pool
+        yield from pool.map(_read_here, tasks)
+    except BrokenProcessPool as error:
+        raise StepvalueError(
+            f"a process that read the rollouts was killed, probably for want of memory: {processes} of them take some 300 MB "
+            "each. Give this machine more memory, or this command fewer cores (taskset), and start it again"
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -181,12 +170,12 @@ _reader: _Reader | None = None
 """In a child: what it reads with."""
 
 
-def _begin(reader: _Reader, parent: int) -> None:
+def _begin(parent: int, run_dir: str, run: StoredRun, settings: PickerConfig, strength: float) -> None:
     """In a child, first of all. Ctrl-C goes to all processes of a terminal, and the parent's cancels what is left."""
     global _reader  # a pool passes nothing else from its initializer to its tasks
-    _reader = reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _reader = _Reader(storage_at(run_dir), run, settings, strength)
 
 
 def _end_with(parent: int) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import InputError, StoreError, other_job
 from pipeline.core.output import say
-from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.growth import grow, growth_line
 from pipeline.runtime.intake import stage
@@ -14,11 +13,10 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    CommitState,
     RecordSequence,
     completions,
     publish,
-    record_sequences,
+    record_sequence,
     resolve,
     sequence_lengths,
 )
@@ -40,99 +38,85 @@ def staged_input(
     `asked`: the identity of this start. `check` is called before each row and may raise. Raises InputError, RunConflict and
     StoreError.
     """
+    news = ""
+
+    def made(found: RecordSequence, known: Commit | None) -> Commit:
+        nonlocal news
+        settings = settings_copy(with_input(run_identity, asked))
+        if known is not None:
+            with checker_for(config.grader) as checker:
+                grown = grow(storage, known, config.data, config.run, checker, check)
+            news = growth_line(storage, known, grown, config.sampling.rollouts)
+            return replace(grown, settings=settings)
+        if completions(found):
+            return _as_it_was(storage, config, found, check)
+        if not has_input((), run_identity, asked):
+            raise InputError(
+                f"the record of the input of {storage.run_dir} is lost, and the input has grown since it was written: "
+                "start once with the input as it was, then with the grown one"
+            )
+        with checker_for(config.grader) as checker:
+            first = stage(storage, found.sequence_id, config.data, config.run, checker, check)
+        return replace(first, settings=settings)
+
+    staged, damaged = staged_by(made, storage, run_identity, asked)
+    if news:
+        say(news)
+    return staged, damaged
+
+
+def staged_by(
+    make: Callable[[RecordSequence, Commit | None], Commit],
+    storage: Storage,
+    run_identity: Mapping[str, object],
+    asked: Mapping[str, object],
+) -> tuple[Commit, list[str]]:
+    """The record of the staged input, and the names of its damaged files.
+
+    `make`: stages what is missing, and returns the record to publish next; it gets the records that there are, and the intact
+    one, if any. Raises what it raises, RunConflict and StoreError.
+    """
     staged_id = str(run_identity[STAGED_INPUT])
     found, damaged = repair(storage, _sequence(storage, staged_id))
     known = resolve(found).whole
-    if known and has_input(known.settings, run_identity, asked):
-        return known, damaged
-    with checker_for(config.grader) as checker:
-        staging = _Staging(storage, config, checker, check)
-        if known is None:
-            known = staging.first(found, run_identity, asked)
-        if not has_input(known.settings, run_identity, asked):
-            known = staging.grown(known, settings_copy(with_input(run_identity, asked)))
+    while known is None or not has_input(known.settings, run_identity, asked):
+        made = replace(make(found, known), number=found.length)
+        won = publish(storage, made)
+        found = _sequence(storage, staged_id)
+        known = made if won else resolve(found).whole
+        if known is None or known.settings != made.settings:
+            raise other_job(storage.run_dir)
     return known, damaged
 
 
-class _Staging:
-    def __init__(self, storage: Storage, config: LabelConfig, checker: Checker, check: Callable[[], None]) -> None:
-        self._storage = storage
-        self._config = config
-        self._checker = checker
-        self._check = check
+def refuse_other_units(storage: Storage, staged: Commit, fault: str) -> None:
+    """Raise StoreError where units were begun that a staged input does not have. `fault`: the file that is damaged, and what is
+    wrong with the present input."""
+    begun = sequence_lengths(storage, UNIT).keys()
+    if begun and not begun <= {unit.unit_id for unit in units_of(storage, staged)}:
+        raise StoreError(f"a file in {storage.run_dir}/{fault} in the earlier order, or restore the file from a copy")
 
-    def first(self, found: RecordSequence, identity: Mapping[str, object], asked: Mapping[str, object]) -> Commit:
-        """Stage the input of a run that has none, or whose files are damaged; then as it was, also if it has grown since."""
-        history = completions(found)
-        if not history:
-            return self._published(self._whole_input(found, identity, asked))
-        intact = [commit for commit, files in history if files == commit.shards]
-        staged = intact[-1] if intact else self._first_rows(history[0][0])
-        for commit in (commit for commit, _ in history if commit.totals.rows > staged.totals.rows):
-            data = replace(self._config.data, limit=commit.totals.rows)
-            grown = grow(self._storage, staged, data, self._config.run, self._checker, self._check)
-            staged = replace(staged, shards=grown.shards, totals=grown.totals, number=commit.number)
-        begun = sequence_lengths(self._storage, UNIT).keys()
-        if not begun <= {unit.unit_id for unit in units_of(self._storage, staged)}:
-            raise StoreError(
-                f"a file in {self._storage.run_dir}/inputs is damaged, and the input does not begin with the same rows as when "
-                "it was read: give it in the earlier order, or restore the file from a copy"
-            )
-        return self._published(replace(staged, number=found.length, settings=history[-1][0].settings))
 
-    def grown(self, staged: Commit, settings: tuple[tuple[str, str], ...]) -> Commit:
-        """The record of the grown input."""
-        config = self._config
-        grown = grow(self._storage, staged, config.data, config.run, self._checker, self._check)
-        commit = replace(
-            staged,
-            number=_sequence(self._storage, staged.sequence_id).length,
-            shards=grown.shards,
-            totals=grown.totals,
-            settings=settings,
-        )
-        published = self._published(commit)
-        if line := growth_line(grown, config.sampling.rollouts):
-            say(line)
-        return published
-
-    def _whole_input(
-        self, found: RecordSequence, identity: Mapping[str, object], asked: Mapping[str, object]
-    ) -> Commit:
-        if not has_input((), identity, asked):
-            raise InputError(
-                f"the record of the input of {self._storage.run_dir} is lost, and the input has grown since it was written: "
-                "start once with the input as it was, then with the grown one"
-            )
-        config = self._config
-        staged = stage(self._storage, found.sequence_id, config.data, config.run, self._checker, self._check)
-        return Commit(
-            kind=INPUT,
-            sequence_id=found.sequence_id,
-            number=found.length,
-            state=CommitState.WHOLE,
-            shards=staged.shards,
-            totals=staged.totals,
-            settings=settings_copy(identity),
-        )
-
-    def _first_rows(self, commit: Commit) -> Commit:
-        """The input again that a record describes. Its files are damaged."""
-        config = self._config
-        data = replace(config.data, limit=commit.totals.rows)
-        staged = stage(self._storage, commit.sequence_id, data, config.run, self._checker, self._check)
-        return replace(commit, shards=staged.shards, totals=staged.totals)
-
-    def _published(self, commit: Commit) -> Commit:
-        """The record, or that of another driver with the same input."""
-        if publish(self._storage, commit):
-            return commit
-        raced = resolve(_sequence(self._storage, commit.sequence_id)).whole
-        if raced is None or raced.settings != commit.settings:
-            raise other_job(self._storage.run_dir)
-        return raced
+def _as_it_was(storage: Storage, config: LabelConfig, found: RecordSequence, check: Callable[[], None]) -> Commit:
+    """The input whose files are damaged, staged again as it was, also if it has grown since."""
+    history = completions(found)
+    records = [commit for commit, _ in history]
+    intact = [commit for commit, files in history if files == commit.shards]
+    with checker_for(config.grader) as checker:
+        if intact:
+            staged = intact[-1]
+        else:
+            data = replace(config.data, limit=records[0].totals.rows)
+            again = stage(storage, found.sequence_id, data, config.run, checker, check)
+            staged = replace(records[0], shards=again.shards, totals=again.totals)
+        for commit in (commit for commit in records if commit.totals.rows > staged.totals.rows):
+            data = replace(config.data, limit=commit.totals.rows)
+            grown = grow(storage, staged, data, config.run, checker, check)
+            staged = replace(grown, number=commit.number)
+    fault = "inputs is damaged, and the input does not begin with the same rows as when it was read: give it"
+    refuse_other_units(storage, staged, fault)
+    return replace(staged, settings=records[-1].settings)
 
 
 def _sequence(storage: Storage, staged_id: str) -> RecordSequence:
-    found = {each.sequence_id: each for each in record_sequences(storage, INPUT)}
-    return found.get(staged_id) or RecordSequence(kind=INPUT, sequence_id=staged_id)
+    return record_sequence(storage, INPUT, staged_id, sequence_lengths(storage, INPUT).get(staged_id, 0))

@@ -11,6 +11,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.tables import ALLOTMENTS, Allotment
 from pipeline.storage.commits import GROWTH, Commit, CommitState, RecordSequence, completions, record_sequence
+from pipeline.storage.run_record import settings_copy
 from pipeline.storage.shards import ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 
@@ -54,7 +55,7 @@ def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRe
         number=sequence.length,
         state=CommitState.WHOLE,
         shards=(allotments,),
-        settings=tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(settings.items())),
+        settings=settings_copy(settings),
     )
 
 

@@ -18,7 +18,6 @@ from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.state import identity
 from pipeline.runtime.unit import UnitLabeller
-from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.unit_files import UnitFiles
@@ -59,9 +58,8 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-        record = Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=staged.shards)
         labeller = UnitLabeller(unit_settings(config), recorder, checker)
-        for unit in units_of(storage, record):
+        for unit in units_of(storage, staged):
             log = RolloutLog(
                 UnitFiles(storage, unit.unit_id),
                 rows=unit_rows(storage, unit),

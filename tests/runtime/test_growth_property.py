@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,13 +16,13 @@ from hypothesis import strategies as st
 
 from pipeline.config.label import DataConfig, RunConfig
 from pipeline.core.errors import InputError
-from pipeline.core.records import InputRow
+from pipeline.core.records import InputRow, Totals
 from pipeline.data.problems import read_row
 from pipeline.graders.registry import checker_for
 from pipeline.runtime import intake
-from pipeline.runtime.growth import GrownInput, grow
+from pipeline.runtime.growth import grow
 from pipeline.runtime.intake import read_input, stage
-from pipeline.storage.commits import INPUT, Commit, CommitState
+from pipeline.storage.commits import Commit
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.units import content_of, staged_rows, unit_id_of
 from tests.settings import grader_settings
@@ -58,13 +60,13 @@ class Input:
 
     def first(self, content: Sequence[Row], name: str = "1") -> Commit:
         with self._checker as checker:
-            staged = stage(self.storage, name * 20, self.data(content), self._run, checker)
-        return self._commit(name, staged.shards, staged.totals, 0)
+            return stage(self.storage, name * 20, self.data(content), self._run, checker)
 
-    def grown(self, staged: Commit, content: Sequence[Row]) -> tuple[GrownInput, Commit]:
+    def grown(self, staged: Commit, content: Sequence[Row]) -> tuple[Totals, Commit]:
+        """The totals of what is new, and the record of the grown input."""
         with self._checker as checker:
             found = grow(self.storage, staged, self.data(content), self._run, checker)
-        return found, self._commit("1", found.shards, found.totals, staged.number + 1)
+        return found.totals - staged.totals, replace(found, number=staged.number + 1)
 
     def units(self, staged: Commit) -> list[str]:
         return [unit_id_of(unit) for unit in staged_rows(self.storage, staged)]
@@ -77,11 +79,6 @@ class Input:
         with self._checker as checker:
             read = list(read_input(self.data(content), checker))
         return {(content_of(row), row.source_id) for row in read if isinstance(row, InputRow)}
-
-    def _commit(self, name: str, shards: Any, totals: Any, number: int) -> Commit:
-        return Commit(
-            kind=INPUT, sequence_id=name * 20, number=number, state=CommitState.WHOLE, shards=shards, totals=totals
-        )
 
 
 @contextmanager
@@ -105,7 +102,7 @@ def test_a_run_from_before_texts_were_mended_keeps_its_rows(monkeypatch: pytest.
     *old, new = [{**PLENTY, "problem": text, "id": text} for text in texts]
     with an_input() as given_input:
         with monkeypatch.context() as before:
-            before.setattr(intake, "read_row", lambda *given, **_: read_row(*given, mends=False))
+            before.setattr(intake, "read_input", partial(read_input, read=partial(read_row, mends=False)))
             first = given_input.first(old)
         grown, commit = given_input.grown(first, [new, *old])
         assert (grown.used, grown.rejected, commit.totals.mended) == (1, 0, 1)
@@ -141,8 +138,8 @@ def test_old_units_stay_and_every_row_is_staged_once(draw: st.DataObject, old: l
                 row.problem.problem_id: held[row.problem.problem_id] for row in unit
             }
             held.update({row.problem.problem_id for row in unit})
-        again, _ = given_input.grown(commit, mixed(draw, old, new))
-        assert (again.used, again.rejected, again.shards) == (0, 0, commit.shards)
+        again, same = given_input.grown(commit, mixed(draw, old, new))
+        assert (again.used, again.rejected, same.shards) == (0, 0, commit.shards)
 
 
 @given(st.data(), st.lists(rows(), max_size=6), st.lists(rows(), max_size=4))

@@ -21,7 +21,7 @@ from pipeline.runtime.labelling import engine_for, worker_with
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
 from pipeline.runtime.worker import UnitTask
-from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, record_sequences
+from pipeline.storage.commits import UNIT, Commit, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.storage import Storage
@@ -48,10 +48,7 @@ WRONG = {
 def staged(storage: Storage, config: LabelConfig) -> Commit:
     with checker_for(config.grader) as checker:
         staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
-        found = stage(storage, staged_id, config.data, config.run, checker)
-    return Commit(
-        kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=found.shards, totals=found.totals
-    )
+        return stage(storage, staged_id, config.data, config.run, checker)
 
 
 def label_all(

@@ -25,7 +25,6 @@ from pipeline.runtime.intake import refuse_equal_chains, stage
 from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.storage.commits import INPUT, Commit, CommitState
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
 from pipeline.storage.temporary import temporary_folder
@@ -96,19 +95,11 @@ def survey_input(
     with temporary_folder("stepvalue-plan-") as folder, checker_for(config.grader) as checker:
         storage = LocalStorage(folder / "run")
         staged = stage(storage, staged_id, config.data, config.run, checker, stop.check)
-        commit = Commit(
-            kind=INPUT,
-            sequence_id=staged_id,
-            number=0,
-            state=CommitState.WHOLE,
-            shards=staged.shards,
-            totals=staged.totals,
-        )
         judge = AsyncGrader(checker, config.grader.processes)
         counter = Counter(config, policy, judge)
         draws = {bare: ProblemDraw(config.plan.pilot_problems, config.plan.seed) for bare in (False, True)}
         try:
-            units = list(units_of(storage, commit))
+            units = list(units_of(storage, staged))
             for number, unit in enumerate(units):
                 stop.check()
                 watch(Status(stage="counting", units=len(units), units_done=number))
@@ -126,7 +117,7 @@ def survey_input(
             judge.close()
         reasons = Tally(
             str(reason)
-            for shard in commit.shards
+            for shard in staged.shards
             if shard.table == "rejects"
             for reason in read_shard(storage, shard, ["reason"])["reason"].to_pylist()
         )

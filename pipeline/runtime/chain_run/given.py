@@ -10,19 +10,20 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pipeline.config.label import DataConfig, GraderConfig
-from pipeline.core.ids import content_id
+from pipeline.core.ids import content_id, row_content
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.table import storable
 from pipeline.core.tables import CHAINS
 from pipeline.data.layouts import Extract
 from pipeline.data.problems import read_row
-from pipeline.data.rows import input_digest, read_rows
+from pipeline.data.rows import input_digest
 from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered_rows
 from pipeline.runtime.chain_run.task import ChainTask, Config
+from pipeline.runtime.intake import read_input
 from pipeline.runtime.state import section_identity
 
 
@@ -92,15 +93,15 @@ class GivenTask(ChainTask[Config], Protocol[Config]):
 
 def _rows(given: Given, left_out: Rejects) -> Iterator[dict[str, Any]]:
     with checker_for(given.grader) as checker:
-        for location, row in read_rows(given.data.path, given.data.limit):
-            read = row if isinstance(row, Reject) else read_chain(row, location, given.data, checker.stated_answer)
+        for read in read_input(given.data, checker, read=_read_chain):
             if isinstance(read, Reject):
                 left_out.add(read)
-            else:
-                yield _graded(read, checker)
+            elif solution := read.solution:
+                ids = [content_id("prefix", read.problem.problem_id, solution.text[:end]) for end in solution.ends]
+                yield {**chain_row(read, checker, read.problem.golds), "prefix_ids": ids}
 
 
-def read_chain(
+def _read_chain(
     row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
 ) -> InputRow | Reject:
     """Like `read_answered_or_not`, but a row without a chain gives a Reject."""
@@ -111,24 +112,25 @@ def read_chain(
     return read
 
 
-def _graded(row: InputRow, checker: Checker) -> dict[str, Any]:
+def chain_row(row: InputRow, checker: Checker, golds: tuple[str, ...], before: str = "") -> dict[str, Any]:
+    """The columns of a problem, and of its chain if it has one, but `row` and `prefix_ids`. An answer that the chain states
+    after the text `before` is graded by `golds`."""
     problem, solution = row.problem, row.solution
-    assert solution is not None
-    answer = checker.stated_answer(solution.text)
-    outcome = row.given_outcome
-    if answer is not None and problem.golds:
-        grade = checker.quick_answer(problem.golds, answer) or checker.grade_answer(problem.golds, answer)
-        outcome = outcome_of(grade)
+    answer = checker.stated_answer(before + solution.text) if solution else None
+    outcome = row.given_outcome if solution else None
+    if answer is not None and golds:
+        outcome = outcome_of(checker.quick_answer(golds, answer) or checker.grade_answer(golds, answer))
     return {
-        "chain_id": solution.chain_id,
+        "chain_id": solution.chain_id if solution else row_content(problem.problem_id, None),
         "problem_id": problem.problem_id,
         "source_id": row.source_id,
         "problem": problem.text,
-        "gold_answer": problem.golds[0] if problem.golds else None,
-        "steps": step_texts(solution.text, solution.ends),
+        # A known answer that the grader cannot read is named, but no chain is graded by it.
+        "gold_answer": next(iter([*golds, *problem.golds]), None),
+        "gold_answers": list(golds),
+        "steps": step_texts(solution.text, solution.ends) if solution else [],
         "final_answer": None if answer is None else storable(answer),
         "outcome": outcome,
-        "prefix_ids": [content_id("prefix", problem.problem_id, solution.text[:end]) for end in solution.ends],
     }
 
 
@@ -158,12 +160,8 @@ def _unanswered(
 
 def _named_by_text(row: InputRow) -> InputRow:
     problem_id = content_id("problem", row.problem.text)
-    problem = replace(row.problem, problem_id=problem_id)
-    if row.solution is None:
-        return replace(row, problem=problem)
-    chain_id = content_id("chain", problem_id, row.solution.text, ",".join(map(str, row.solution.ends)))
-    return replace(
-        row,
-        problem=problem,
-        solution=replace(row.solution, problem_id=problem_id, chain_id=chain_id),
-    )
+    solution = row.solution
+    if solution is not None:
+        chain_id = content_id("chain", problem_id, solution.text, ",".join(map(str, solution.ends)))
+        solution = replace(solution, problem_id=problem_id, chain_id=chain_id)
+    return replace(row, problem=replace(row.problem, problem_id=problem_id), solution=solution)
