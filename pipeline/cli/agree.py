@@ -1,40 +1,29 @@
 """The command `agree`: compares a run's labels, or step scores, with human labels and prints the report."""
 
+from typing import Any
+
 from pipeline.analysis.settings import AgreeConfig
-from pipeline.cli.command import Command, interruptible
+from pipeline.cli.command import Command, Here
 from pipeline.config.choices import Layout
 
 
-def _agree(config: AgreeConfig) -> int:
-    return _of_run(config) if config.scores is None else _of_scores(config)
+def _show(config: AgreeConfig, found: Any) -> None:
+    if config.scores is None:
+        from pipeline.analysis.agree.render import print_agreement
 
-
-def _of_run(config: AgreeConfig) -> int:
-    from pipeline.analysis.agree.render import print_agreement
-    from pipeline.analysis.agree.run import of_run
-
-    with interruptible():
-        print_agreement(of_run(config))
-    return 0
-
-
-def _of_scores(config: AgreeConfig) -> int:
+        print_agreement(found)
+        return
     from rich.console import Console
 
-    from pipeline.analysis.agree.run import of_scores, page_path
+    from pipeline.analysis.agree.run import page_path
     from pipeline.analysis.agree.score_tables import print_scores
     from pipeline.analysis.report.terminal import print_lines
 
-    with interruptible():
-        found = of_scores(config)
     console = Console(highlight=False)
     print_scores(console, found)
     page = page_path(config)
-    print_lines(
-        console,
-        ["", f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"],
-    )
-    return 0
+    ending = f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"
+    print_lines(console, ["", ending])
 
 
 AGREE = Command(
@@ -61,7 +50,7 @@ bound. page=FILE.html is a page of all figures, and is written beside out=FILE t
 """,
     most_used=("run_dir", "scores", "data", "data.path", "threshold", "dev", "out", "page"),
     schema=AgreeConfig,
-    run=_agree,
+    run=Here(finds="pipeline.analysis.agree.run:agree", shows=_show),
     flags=("partial",),
     # The other options of `data` are data sets without step labels. They have no layout of their own.
     offers={"data": [layout.value for layout in Layout]},

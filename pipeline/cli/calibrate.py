@@ -1,22 +1,24 @@
 """The command `calibrate`: turns step scores into probabilities with fresh rollouts, and prints how good they are."""
 
+from typing import TYPE_CHECKING
+
 from pipeline.analysis.settings import CalibrateConfig
-from pipeline.cli.command import Command, interruptible
+from pipeline.cli.command import Command, Here
+
+if TYPE_CHECKING:
+    from pipeline.analysis.calibrate.run import CalibrationReport
 
 
-def _calibrate(config: CalibrateConfig) -> int:
+def _show(config: CalibrateConfig, found: "CalibrationReport") -> None:
     from rich.console import Console
 
-    from pipeline.analysis.calibrate.run import calibrate, page_path
+    from pipeline.analysis.calibrate.run import page_path
     from pipeline.analysis.calibrate.tables import print_report
     from pipeline.analysis.report.terminal import print_lines
 
-    with interruptible():
-        found = calibrate(config)
     console = Console(highlight=False)
     print_report(console, found)
     print_lines(console, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
-    return 0
 
 
 CALIBRATE = Command(
@@ -39,6 +41,6 @@ for this model and this policy. `agree` compares scores with people's word.
 """,
     most_used=("scores", "run_dir", "out", "page", "group_prefixes", "least_prefixes", "folds", "partial"),
     schema=CalibrateConfig,
-    run=_calibrate,
+    run=Here(finds="pipeline.analysis.calibrate.run:calibrate", shows=_show),
     flags=("partial",),
 )

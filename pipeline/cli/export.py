@@ -1,18 +1,19 @@
 """The command `export`: writes the labels of a run for a trainer and prints what was written."""
 
-from pipeline.cli.command import Command, interruptible, write_lines
+from typing import TYPE_CHECKING
+
+from pipeline.cli.command import Command, Here, write_lines
 from pipeline.export.registry import EXPORTS
 from pipeline.export.settings import ExportConfig
 
+if TYPE_CHECKING:
+    from pipeline.export.result import ExportResult
 
-def _export(config: ExportConfig) -> int:
+
+def _show(_config: ExportConfig, exported: "ExportResult") -> None:
     from pipeline.export.result import result_lines
-    from pipeline.export.run import export
 
-    with interruptible():
-        exported = export(config)
     write_lines(result_lines(exported))
-    return 0
 
 
 EXPORT = Command(
@@ -36,7 +37,7 @@ written, and a warning where they teach little.
 """,
     most_used=("run_dir", "format", "out", "target", "validation", "tokenizer", "decontaminate.paths"),
     schema=ExportConfig,
-    run=_export,
+    run=Here(finds="pipeline.export.run:export", shows=_show),
     flags=("partial", "overwrite"),
     chooses=("format", EXPORTS),
 )

@@ -1,38 +1,28 @@
 """The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
 
-from pipeline.cli.command import Command, interruptible, write_lines
+from typing import TYPE_CHECKING
+
+from pipeline.cli.command import Command, Here, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 
+if TYPE_CHECKING:
+    from pipeline.analysis.audit.run import AuditReport
+    from pipeline.core.progress import RelabelResult
 
-def _relabel(config: RelabelConfig) -> int:
+
+def _show_labels(_config: object, found: "RelabelResult") -> None:
     from rich.console import Console
 
-    from pipeline.analysis.relabel import relabel
     from pipeline.analysis.report.terminal import print_new_labels
 
-    with interruptible():
-        print_new_labels(Console(highlight=False), relabel(config))
-    return 0
+    print_new_labels(Console(highlight=False), found)
 
 
-def _regrade(config: RegradeConfig) -> int:
-    from rich.console import Console
+def _show_audit(_config: object, found: "AuditReport") -> int:
+    from pipeline.analysis.audit.run import audit_lines
 
-    from pipeline.analysis.relabel import regrade
-    from pipeline.analysis.report.terminal import print_new_labels
-
-    with interruptible():
-        print_new_labels(Console(highlight=False), regrade(config))
-    return 0
-
-
-def _audit(config: AuditConfig) -> int:
-    from pipeline.analysis.audit.run import audit, audit_lines
-
-    with interruptible():
-        report = audit(config)
-    write_lines(audit_lines(report))
-    return 0 if report.sound else 1
+    write_lines(audit_lines(found))
+    return 0 if found.sound else 1
 
 
 RELABEL = Command(
@@ -67,7 +57,7 @@ consensus.recalibrate=FILE, people's labels of some chains, limits its probabili
         "consensus.witnesses",
     ),
     schema=RelabelConfig,
-    run=_relabel,
+    run=Here(finds="pipeline.analysis.relabel:relabel", shows=_show_labels),
 )
 
 REGRADE = Command(
@@ -94,7 +84,7 @@ readings count.
         "estimator.threshold",
     ),
     schema=RegradeConfig,
-    run=_regrade,
+    run=Here(finds="pipeline.analysis.relabel:regrade", shows=_show_labels),
 )
 
 AUDIT = Command(
@@ -113,6 +103,6 @@ editions of labels that are not current. Exit code 0: sound, 1: not, 2: no run.
 """,
     most_used=("run_dir", "prune", "lock"),
     schema=AuditConfig,
-    run=_audit,
+    run=Here(finds="pipeline.analysis.audit.run:audit", shows=_show_audit),
     flags=("prune",),
 )

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.cli.command import interruptible, write_lines
+from pipeline.cli.command import interruptible, named_function, write_lines
 from pipeline.core.formatting import format_count, format_duration
 from pipeline.core.output import say
 
@@ -85,11 +84,8 @@ class Work(Generic[Config, Found]):
 
     def hired(self, config: Config, watch: "Watcher", hire: Hiring, stop: "StopSignal") -> Found:
         """Run with the workers that `hire` provides. Raises as `run` does."""
-        if not isinstance(self.run, str):
-            return self.run(config, hire, watch, stop)
-        module, _, name = self.run.partition(":")
-        found: Found = getattr(import_module(module), name)(config, hire, watch, stop)
-        return found
+        run = named_function(self.run) if isinstance(self.run, str) else self.run
+        return run(config, hire, watch, stop)
 
     def _warn(self, config: Config) -> None:
         for line in self.warnings(config):
