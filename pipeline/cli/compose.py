@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from pipeline.cli.command import Command
-from pipeline.cli.continued import continued_settings
 from pipeline.cli.options import (
     YAML,
     choosing_settings,
@@ -31,11 +30,26 @@ from pipeline.cli.options import (
     with_options,
     written_keys,
 )
-from pipeline.cli.overrides import Sections, check_overrides, check_values, open_keys, text_keys
+from pipeline.cli.overrides import (
+    ImplementationSettings,
+    Sections,
+    check_overrides,
+    check_values,
+    chosen_implementation,
+    open_keys,
+    own_elsewhere,
+    refuse_missing_plugins,
+    schema_for,
+    sections_of,
+    settings_elsewhere,
+    text_keys,
+    texts_elsewhere,
+)
 from pipeline.cli.own_settings import (
     NOTHING,
     Given,
     OwnSettings,
+    continued_settings,
     experiment_of,
     flat,
     implied_options,
@@ -46,16 +60,6 @@ from pipeline.cli.own_settings import (
     placed,
     refuse_targets,
     without_replaced,
-)
-from pipeline.cli.schema import (
-    ImplementationSettings,
-    chosen_implementation,
-    own_elsewhere,
-    refuse_missing_plugins,
-    schema_for,
-    sections_of,
-    settings_elsewhere,
-    texts_elsewhere,
 )
 from pipeline.config.fields import OWN, SAMPLE, TABLE, ChosenSettings, Settings, describe_settings
 from pipeline.config.words import quote
