@@ -1,7 +1,7 @@
 """What a command line chooses from: the groups of `conf/`, their options, and the implementations that these name."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,19 @@ def named_implementation(section: str, written: Mapping[str, str]) -> str | None
         return implementation_of(section, written[section])
     choosing = choosing_settings(section)
     return next((name for key, name in choosing.items() if key in written), None)
+
+
+def without_model(section: str, uses: str, model: str) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """What `Command.implied` is where implementations of a section may need no model: then the option `oracle` of the section
+    `model` stands for it, unless that is written. `uses`: the attribute that says whether an implementation needs one."""
+
+    def implied(written: Mapping[str, str]) -> dict[str, str]:
+        registry, name = REGISTRIES[section][1], named_implementation(section, written)
+        if name is None or name not in registry.names() or any(key.partition(".")[0] == model for key in written):
+            return {}
+        return {} if getattr(registry.load(name), uses) else {model: "oracle"}
+
+    return implied
 
 
 def choosing_settings(section: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ def task_command(name: str) -> Command:
 
     def ended(config: Any, found: "ChainRun") -> bool:
         chains = found.now.chains
-        ending = ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
+        ending = ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
         write_lines([*task.lines(config, found), *ending])
         return True
 

@@ -129,18 +129,17 @@ def set_up_ray(address: str | None) -> None:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
-def ending_lines(found: "ChainRun", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:
-    """The last lines of a result. `made`: by this start. `speed`: from the seconds that workers worked. `over`: what the run
-    goes over, in the plural."""
+def ending_lines(found: "ChainRun", made: str, *speeds: tuple[int, str], over: str = "chains") -> Iterator[str]:
+    """The last lines of a result. `made`: by this start. `speeds`: how many of something, and the format of how many a second.
+    `over`: what the run goes over, in the plural."""
     if found.totals.rejected:
         yield f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why"
     for name in found.damaged:
         yield f"damaged and made again: {name}"
     if found.units_done_now:
         seconds = found.seconds_working
-        yield (
-            f"this start: {made} in {format_duration(seconds)}{f', {speed(seconds)}' if seconds else ''}, after "
-            f"{format_duration(found.seconds_starting)} to start"
-        )
+        fast = [form.format(number / seconds) for number, form in speeds] if seconds else []
+        working = ", ".join([f"{made} in {format_duration(seconds)}", *fast])
+        yield f"this start: {working}, after {format_duration(found.seconds_starting)} to start"
     else:
         yield f"nothing to do: all {over} are done"
