@@ -26,31 +26,10 @@ from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
 from pipeline.cli.train import TRAIN
 from pipeline.core.errors import StepvalueError
 
-COMMANDS: dict[str, Command] = {
-    command.name: command
-    for command in (
-        DOCTOR,
-        PLAN,
-        LABEL,
-        STATUS,
-        CHAINS,
-        GROW,
-        JUDGE,
-        CHECK,
-        RELABEL,
-        REGRADE,
-        AUDIT,
-        REPORT,
-        EXPORT,
-        TRAIN,
-        SCORE,
-        SEARCH,
-        SELECT,
-        AGREE,
-        CALIBRATE,
-        GRADE,
-    )
-}
+COMMANDS: dict[str, Command] = {command.name: command for command in (
+    DOCTOR, PLAN, LABEL, STATUS, CHAINS, GROW, JUDGE, CHECK, RELABEL, REGRADE, AUDIT,
+    REPORT, EXPORT, TRAIN, SCORE, SEARCH, SELECT, AGREE, CALIBRATE, GRADE,
+)}  # fmt: skip
 
 
 def command_named(name: str) -> Command | None:

@@ -10,7 +10,7 @@ import yaml
 
 import pipeline
 from pipeline.cli.command import Command
-from pipeline.config.fields import BY_GROUP, CHOOSES, ChosenSettings, describe_settings
+from pipeline.config.fields import BY_GROUP, CHOOSES, describe_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import UsageError
 from pipeline.runtime.objects import REGISTRIES
@@ -111,9 +111,10 @@ def with_options(command: Command, sections: Sequence[str], overrides: Sequence[
     Raises UsageError where an option of the group stands beside it that may be for another one."""
     typed, usual = written_keys(overrides), usual_options(command)
     naming = {
-        f"{section}.{REGISTRIES[section][0].CHOSEN_BY}": section
+        f"{section}.{each.name}": section
         for section in sections
-        if _by_group(REGISTRIES[section][0])
+        for each in describe_settings(REGISTRIES[section][0])
+        if each.name == REGISTRIES[section][0].CHOSEN_BY and BY_GROUP in each.marks
     }
     found = []
     for text in overrides:
@@ -161,10 +162,6 @@ def choosing_settings(section: str) -> dict[str, str]:
         for each in describe_settings(settings)
         if CHOOSES in each.marks
     }
-
-
-def _by_group(base: type[ChosenSettings]) -> bool:
-    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
 
 
 def option_names(group: Path) -> list[str]:

@@ -65,7 +65,9 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
         if override.is_add() or override.is_force_add() or override.is_delete():
             raise UsageError(f"{line}: settings are written key=value, without a sign in front")
         if key in known.groups:
-            _check_option(key, str(override.value()), known.groups[key])
+            option, options = str(override.value()), known.groups[key]
+            if option not in options:
+                raise UsageError(f"{key}={option}: there is no such option, {choice_hint(option, options)}")
         elif key in known.elsewhere:
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue
@@ -114,11 +116,6 @@ def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -
 def _said(owner: Owner) -> str:
     owners = listed([f"{owner.section}={name}" for name in owner.names])
     return f"{owners}, not for {owner.section}={owner.chosen}"
-
-
-def _check_option(group: str, option: str, options: Sequence[str]) -> None:
-    if option not in options:
-        raise UsageError(f"{group}={option}: there is no such option, {choice_hint(option, options)}")
 
 
 def _without_effect(line: str, value: object, owner: Owner) -> list[str]:

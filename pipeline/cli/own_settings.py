@@ -297,7 +297,9 @@ class _Folder:
                 case str() if entry in (self.command.name, f"{self.command.name}_schema"):
                     pass
                 case str():
-                    names.append(_path_of(entry, file.parent.relative_to(self.path)))
+                    # From the folder of all files, or from that of this one.
+                    within = file.parent.relative_to(self.path)
+                    names.append(entry[1:] if entry.startswith("/") else str(within / entry))
                 case dict() if len(entry) == 1:
                     ((key, option),) = entry.items()
                     group = _OVERRIDE.sub("", str(key), count=1)
@@ -314,11 +316,6 @@ class _Folder:
                         f"{file}: {_DEFAULTS}: {entry} is neither the name of a file nor `override /GROUP: OPTION`"
                     )
         return options, before, after
-
-
-def _path_of(entry: str, within: Path) -> str:
-    """The path of a file that a defaults list names, from the folder of all files. `within`: where the naming file is."""
-    return entry.removeprefix("/") if entry.startswith("/") else str(within / entry)
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -354,7 +351,8 @@ def continued_settings(command: Command, run_dir: str, folder: Path | None, give
     if _DATA in given:
         del settings[_PATH]
     settings |= {key: value for key, value in recorded.items() if "." in key and key not in SETTING_NAMES}
-    settings = {key: value for key, value in settings.items() if not _is_plugin(key)}
+    plugins = {f"{section}.plugin" for section in REGISTRIES}
+    settings = {key: value for key, value in settings.items() if key not in plugins}
     # The record has its effective value. A start has its own value, where that is another one.
     settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, settings.get(_STOP_AT_ANSWER))
     options = choose_options(command, place, settings, {}, folder)
@@ -368,8 +366,3 @@ def _of_start(starts: "Sequence[Start]") -> Mapping[str, object]:
     recording = [start for start in starts if start.settings]
     done = [start for start in recording if start.ended == DONE]
     return (done or recording)[-1].settings if recording else {}
-
-
-def _is_plugin(key: str) -> bool:
-    section, _, name = key.partition(".")
-    return section in REGISTRIES and name == "plugin"
