@@ -5,14 +5,13 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 
 from contextlib import suppress
 
+from pipeline.cli.before import DOCTOR, PLAN
 from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
-from pipeline.cli.doctor import DOCTOR
 from pipeline.cli.grade import GRADE
 from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
 from pipeline.cli.label import LABEL
-from pipeline.cli.plan import PLAN
 from pipeline.cli.score import SCORE
 from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH
