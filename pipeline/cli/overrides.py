@@ -176,14 +176,6 @@ def _unknown(key: str, keys: Sequence[str], place: str = "") -> UsageError:
     return UnknownSetting(f"{place}there is no setting ", key, "; conf/README.md and --help-all explain all settings")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImplementationSettings:
-    """The settings of the implementation that a setting names: their `section` on the command line, and their dataclass."""
-
-    section: str
-    schema: type[Settings]
-
-
 def sections_of(command: Command, kind: type) -> list[str]:
     """The sections of a command with a choice of implementations, or (kind Change) whose settings may be changed later."""
     hints = get_type_hints(command.schema)
@@ -211,12 +203,13 @@ def refuse_missing_plugins(written: Mapping[str, str], sections: Collection[str]
                 refuse_missing(recorded, base, registry)
 
 
-def schema_for(command: Command, chosen: Mapping[str, str], own: ImplementationSettings | None) -> type:
-    """The command's schema with the settings of the chosen implementations."""
+def schema_for(command: Command, chosen: Mapping[str, str], own: type[Settings] | None) -> type:
+    """The command's schema with the settings of the chosen implementations. `own`: those that a setting names, as a section of
+    their own."""
     kinds: dict[str, type] = {section: REGISTRIES[section][1].settings(name) for section, name in chosen.items()}
     kinds |= {section: change_type(*REGISTRIES[section]) for section in sections_of(command, Change)}
     if own:
-        kinds[own.section] = own.schema
+        kinds[own.SECTION] = own
     if not kinds:
         return command.schema
     return _with_sections(command.schema, tuple(kinds.items()))
