@@ -5,52 +5,24 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 
 from contextlib import suppress
 
-from pipeline.cli.agree import AGREE
-from pipeline.cli.calibrate import CALIBRATE
-from pipeline.cli.chains import CHAINS
+from pipeline.cli.before import DOCTOR, PLAN
 from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
-from pipeline.cli.doctor import DOCTOR
-from pipeline.cli.export import EXPORT
 from pipeline.cli.grade import GRADE
 from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
 from pipeline.cli.label import LABEL
-from pipeline.cli.plan import PLAN
-from pipeline.cli.report import REPORT
 from pipeline.cli.score import SCORE
+from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH
-from pipeline.cli.select import SELECT
-from pipeline.cli.status import STATUS
-from pipeline.cli.stored import AUDIT, REGRADE, RELABEL
+from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS
 from pipeline.cli.train import TRAIN
 from pipeline.core.errors import StepvalueError
 
-COMMANDS: dict[str, Command] = {
-    command.name: command
-    for command in (
-        DOCTOR,
-        PLAN,
-        LABEL,
-        STATUS,
-        CHAINS,
-        GROW,
-        JUDGE,
-        CHECK,
-        RELABEL,
-        REGRADE,
-        AUDIT,
-        REPORT,
-        EXPORT,
-        TRAIN,
-        SCORE,
-        SEARCH,
-        SELECT,
-        AGREE,
-        CALIBRATE,
-        GRADE,
-    )
-}
+COMMANDS: dict[str, Command] = {command.name: command for command in (
+    DOCTOR, PLAN, LABEL, STATUS, CHAINS, GROW, JUDGE, CHECK, RELABEL, REGRADE, AUDIT,
+    REPORT, EXPORT, TRAIN, SCORE, SEARCH, SELECT, AGREE, CALIBRATE, GRADE,
+)}  # fmt: skip
 
 
 def command_named(name: str) -> Command | None:

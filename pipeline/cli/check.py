@@ -1,6 +1,6 @@
 """The command `check`: has programs prove or refute the steps of chains."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,16 +54,9 @@ def _ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> bool:
             summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
             seen += summary.counts.seen
             write_lines(check_lines(summary))
-            write_lines(_ending(each))
+            made = format_count(each.now.chains, "chain")
+            write_lines(ending_lines(each, made, (each.now.prefixes, "{:,.0f} steps/s")))
     return seen > 0
-
-
-def _ending(found: "Summary") -> Iterator[str]:
-    """The last lines about one verifier."""
-    now = found.now
-    return ending_lines(
-        found, format_count(now.chains, "chain"), lambda seconds: f"{now.prefixes / seconds:,.0f} steps/s"
-    )
 
 
 def _implied(written: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,27 @@ class Command:
         """The options without a value that are its own -> what they mean."""
         flags = {f"--{flag}": f"{flag}=true" for flag in self.flags}
         return flags | ({MULTIRUN: OPTION_MEANINGS[MULTIRUN]} if self.sweeps else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What a command does in its own process. `finds`: module and name of the function that does it, which a Python call has
+    done too. It gets the settings. `shows` prints what it returns, and may return the exit code."""
+
+    finds: str
+    shows: Callable[[Any, Any], int | None]
+
+    def __call__(self, config: Any) -> int:
+        with interruptible():
+            found = named_function(self.finds)(config)
+        return self.shows(config, found) or 0
+
+
+def named_function(where: str) -> Callable[..., Any]:
+    """The function of `module:name`."""
+    module, _, name = where.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -28,25 +28,10 @@ SUMMARY = "print the script that completes command lines in bash, zsh or fish"
 SHELLS = ("bash", "zsh", "fish")
 FILES = ":files"
 """Printed instead of candidates: the shell completes the text after the `=` as a path."""
-PATHS = frozenset(
-    {
-        "best",
-        "budget",
-        "data.path",
-        "input",
-        "model",
-        "out",
-        "outcome_scores",
-        "output",
-        "plan.out",
-        "planned",
-        "policy.model",
-        "policy.tokenizer",
-        "run_dir",
-        "scores",
-        "tokenizer",
-    }
-)
+PATHS = frozenset({
+    "best", "budget", "data.path", "input", "model", "out", "outcome_scores", "output", "plan.out", "planned", "policy.model",
+    "policy.tokenizer", "run_dir", "scores", "tokenizer",
+})  # fmt: skip
 """Settings that name a file or a folder."""
 HELP = f"""\
 {COMPLETION}: {SUMMARY}.
@@ -156,8 +141,10 @@ def _keys(command: Command, word: str, given: Mapping[str, str], folder: Path | 
         choices = {group: options for group, options in offered_groups(command, folder).items() if len(options) > 1}
         if folder and (names := option_names(folder / EXPERIMENT)):
             choices[EXPERIMENT] = names
+        sections = [each.name for each in describe_settings(command.schema) if dataclasses.is_dataclass(each.kind)]
+        sections += [schema.SECTION for schema in _own_schemas(command, given)]
         yield from ((f"{group}=", f"one of {', '.join(options)}") for group, options in choices.items())
-        yield from ((f"{section}.", "settings") for section in _sections(command, given))
+        yield from ((f"{section}.", "settings") for section in sections)
     seen = set()
     for setting in _settings(command, word, given):
         if setting.key.startswith(above):
@@ -186,11 +173,6 @@ def _values(command: Command, key: str, given: Mapping[str, str], folder: Path |
     yield from dict.fromkeys(choice for setting in found for choice in setting.choices)
     if found and key in PATHS:
         yield FILES
-
-
-def _sections(command: Command, given: Mapping[str, str]) -> list[str]:
-    sections = [each.name for each in describe_settings(command.schema) if dataclasses.is_dataclass(each.kind)]
-    return [*sections, *(schema.SECTION for schema in _own_schemas(command, given))]
 
 
 def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:

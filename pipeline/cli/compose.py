@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from pipeline.cli.command import Command
-from pipeline.cli.continued import continued_settings
 from pipeline.cli.options import (
     YAML,
     choosing_settings,
@@ -31,11 +30,25 @@ from pipeline.cli.options import (
     with_options,
     written_keys,
 )
-from pipeline.cli.overrides import Sections, check_overrides, check_values, open_keys, text_keys
+from pipeline.cli.overrides import (
+    Sections,
+    check_overrides,
+    check_values,
+    chosen_implementation,
+    open_keys,
+    own_elsewhere,
+    refuse_missing_plugins,
+    schema_for,
+    sections_of,
+    settings_elsewhere,
+    text_keys,
+    texts_elsewhere,
+)
 from pipeline.cli.own_settings import (
     NOTHING,
     Given,
     OwnSettings,
+    continued_settings,
     experiment_of,
     flat,
     implied_options,
@@ -46,16 +59,6 @@ from pipeline.cli.own_settings import (
     placed,
     refuse_targets,
     without_replaced,
-)
-from pipeline.cli.schema import (
-    ImplementationSettings,
-    chosen_implementation,
-    own_elsewhere,
-    refuse_missing_plugins,
-    schema_for,
-    sections_of,
-    settings_elsewhere,
-    texts_elsewhere,
 )
 from pipeline.config.fields import OWN, SAMPLE, TABLE, ChosenSettings, Settings, describe_settings
 from pipeline.config.words import quote
@@ -79,7 +82,7 @@ class ComposedSettings:
 
     config: "DictConfig"
     schema: type
-    own: ImplementationSettings | None
+    own: type[Settings] | None
     remarks: tuple[str, ...]
 
     @property
@@ -344,10 +347,10 @@ def _make_paths_absolute(section: Any) -> None:
             _make_paths_absolute(value)
 
 
-def _static(found: Any, schema: type, own: ImplementationSettings | None) -> Any:
+def _static(found: Any, schema: type, own: type[Settings] | None) -> Any:
     """Settings as an object of the command's own schema. Other processes do not know the type made for this command line."""
     values = {
-        field.name: getattr(found, own.section if own and field.metadata == OWN else field.name)
+        field.name: getattr(found, own.SECTION if own and field.metadata == OWN else field.name)
         for field in dataclasses.fields(schema)
     }
     return schema(**values)
@@ -369,13 +372,13 @@ def _refuse_unusable(registry: Registry[Any], name: str) -> None:
         ) from error
 
 
-def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings | None:
+def _own(command: Command, written: Mapping[str, str]) -> type[Settings] | None:
     """The settings of the named implementation, if it has any. An unknown name is reported when the command runs."""
     if command.chooses is None:
         return None
     key, registry = command.chooses
     name = written.get(key, "")
-    schema = registry.settings(name) if name in registry.names() else None
+    schema: type[Settings] | None = registry.settings(name) if name in registry.names() else None
     if schema is None:
         return None
     _refuse_unusable(registry, name)
@@ -384,7 +387,7 @@ def _own(command: Command, written: Mapping[str, str]) -> ImplementationSettings
             f"{registry.noun} {name} of {registry.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its "
             f"{schema.__name__} is empty or already the name of a setting of `{command.name}`"
         )
-    return ImplementationSettings(section=schema.SECTION, schema=schema)
+    return schema
 
 
 def _parsed(text: str, texts: Collection[str], either_kind: Collection[str]) -> Any:

@@ -99,11 +99,9 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
     defaults = usual_options(command)
     for key in command.most_used:
         if key in options:
-            meaning = section_meanings(command)[key]
-            yield (
-                f"{key}={_null(defaults.get(key, 'null'))}",
-                f"{first_sentence(meaning)} Options: {', '.join(options[key])}.",
-            )
+            usual = defaults.get(key, "None")
+            meaning = first_sentence(section_meanings(command)[key])
+            yield f"{key}={'null' if usual == 'None' else usual}", f"{meaning} Options: {', '.join(options[key])}."
             continue
         setting = settings[key]
         names = [choice for choice in setting.choices if choice not in _PLAIN]
@@ -114,7 +112,3 @@ def _most_used(command: Command) -> Iterator[tuple[str, str]]:
         usual = defaults.get(key.partition(".")[0], "None")
         needless = setting.default == NO_DEFAULT and setting.of and usual not in ("None", *setting.of)
         yield f"{key}={'' if needless else setting.default}", f"{first_sentence(setting.meaning)[:-1]}{choices}."
-
-
-def _null(option: str) -> str:
-    return "null" if option == "None" else option

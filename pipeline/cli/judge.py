@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, write_lines
+from pipeline.cli.options import without_model
 from pipeline.cli.workers import Work, cost_lines, ending_lines, head_line
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.formatting import WHY_NO_VERDICT, format_count, format_percent
@@ -47,7 +48,8 @@ def _ended(config: JudgeRunConfig, found: "Summary") -> bool:
     lines += ending_lines(
         found,
         format_count(now.rollouts, "critique"),
-        lambda seconds: f"{now.rollouts / seconds:,.1f} critiques/s, {now.tokens / seconds:,.0f} tokens/s",
+        (now.rollouts, "{:,.1f} critiques/s"),
+        (now.tokens, "{:,.0f} tokens/s"),
     )
     if says:
         lines.append(
@@ -63,17 +65,6 @@ def _silent(kinds: Mapping[ReadingKind, int]) -> Iterator[str]:
     for kind, why in WHY_NO_VERDICT.items():
         if kinds.get(kind):
             yield f"no verdict, because {why}: {format_count(kinds[kind], 'critique')}"
-
-
-def _implied(written: Mapping[str, str]) -> dict[str, str]:
-    """A judge that writes with no model needs no policy."""
-    from pipeline.cli.options import named_implementation
-    from pipeline.judges.registry import JUDGES
-
-    kind = named_implementation("judge", written)
-    if kind is None or kind not in JUDGES.names() or any(key.partition(".")[0] == "policy" for key in written):
-        return {}
-    return {} if JUDGES.load(kind).writes else {"policy": "oracle"}
 
 
 JUDGING: Work[JudgeRunConfig, "Summary"] = Work(
@@ -117,7 +108,8 @@ again, and `audit` proves them with the run.
     flags=("estimate",),
     run=JUDGING,
     work=JUDGING,
-    implied=_implied,
+    # A judge that writes with no model needs no policy.
+    implied=without_model("judge", "writes", "policy"),
     offers={"policy": ("hf", "openai")},
     refused={
         "policy=embedded": "is too small a model for a judge: give policy.model=NAME_OR_FOLDER, or policy=openai with servers"

@@ -1,7 +1,7 @@
 """What a command line chooses from: the groups of `conf/`, their options, and the implementations that these name."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import yaml
 
 import pipeline
 from pipeline.cli.command import Command
-from pipeline.config.fields import BY_GROUP, CHOOSES, ChosenSettings, describe_settings
+from pipeline.config.fields import BY_GROUP, CHOOSES, describe_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import UsageError
 from pipeline.runtime.objects import REGISTRIES
@@ -111,9 +111,10 @@ def with_options(command: Command, sections: Sequence[str], overrides: Sequence[
     Raises UsageError where an option of the group stands beside it that may be for another one."""
     typed, usual = written_keys(overrides), usual_options(command)
     naming = {
-        f"{section}.{REGISTRIES[section][0].CHOSEN_BY}": section
+        f"{section}.{each.name}": section
         for section in sections
-        if _by_group(REGISTRIES[section][0])
+        for each in describe_settings(REGISTRIES[section][0])
+        if each.name == REGISTRIES[section][0].CHOSEN_BY and BY_GROUP in each.marks
     }
     found = []
     for text in overrides:
@@ -139,6 +140,19 @@ def named_implementation(section: str, written: Mapping[str, str]) -> str | None
     return next((name for key, name in choosing.items() if key in written), None)
 
 
+def without_model(section: str, uses: str, model: str) -> Callable[[Mapping[str, str]], dict[str, str]]:
+    """What `Command.implied` is where implementations of a section may need no model: then the option `oracle` of the section
+    `model` stands for it, unless that is written. `uses`: the attribute that says whether an implementation needs one."""
+
+    def implied(written: Mapping[str, str]) -> dict[str, str]:
+        registry, name = REGISTRIES[section][1], named_implementation(section, written)
+        if name is None or name not in registry.names() or any(key.partition(".")[0] == model for key in written):
+            return {}
+        return {} if getattr(registry.load(name), uses) else {model: "oracle"}
+
+    return implied
+
+
 def choosing_settings(section: str) -> dict[str, str]:
     """Dotted key -> implementation, for settings that choose an implementation when they are given."""
     registry = REGISTRIES[section][1]
@@ -148,10 +162,6 @@ def choosing_settings(section: str) -> dict[str, str]:
         for each in describe_settings(settings)
         if CHOOSES in each.marks
     }
-
-
-def _by_group(base: type[ChosenSettings]) -> bool:
-    return any(each.name == base.CHOSEN_BY and BY_GROUP in each.marks for each in describe_settings(base))
 
 
 def option_names(group: Path) -> list[str]:

@@ -3,13 +3,17 @@
 A file holds settings of a command as nested YAML, such as the output of `--cfg job`. Hydra composes them (`compose`); this
 module finds the files and says which options of groups they choose. A file may say so in three ways: in its defaults list
 (`override /policy: hf`), by the name of an option (`policy: hf`), and by the name of the implementation (`policy.kind`).
+
+A command that continues a run, such as `grow`, has the settings of that run. The record (`run.json`) holds what determines the
+labels. Where the input is, and the settings that may differ from start to start, are recorded with each start: those of the
+last one that ended well are taken.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.command import Command
 from pipeline.cli.options import (
@@ -22,10 +26,14 @@ from pipeline.cli.options import (
     option_names,
     usual_options,
 )
-from pipeline.config.recorded_settings import flatten_settings
+from pipeline.config.recorded_settings import RUN_RECORD, SETTING_NAMES, flatten_settings, refuse_missing
 from pipeline.core.errors import UsageError
 from pipeline.core.suggestions import choice_hint
+from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER
 from pipeline.runtime.objects import REGISTRIES
+
+if TYPE_CHECKING:
+    from pipeline.storage.starts import Start
 
 TARGET = "_target_"
 """What names code to run in files of other programs that use Hydra. It is refused, although nothing here would run it."""
@@ -36,6 +44,8 @@ _KEY = re.compile(r"[\w.]*\w")
 _GLOBAL = "_global_"
 _OVERRIDE = re.compile(r"(?:override\s+)?/?")
 _INTERPOLATION = "${"
+_STOP_AT_ANSWER = "sampling.stop_at_answer"
+_PATH, _DATA = "data.path", "data"
 Content = Mapping[str, Any]
 Reader = Callable[[Path], Content]
 """Reads a YAML file. Raises UsageError, which names the file."""
@@ -287,7 +297,9 @@ class _Folder:
                 case str() if entry in (self.command.name, f"{self.command.name}_schema"):
                     pass
                 case str():
-                    names.append(_path_of(entry, file.parent.relative_to(self.path)))
+                    # From the folder of all files, or from that of this one.
+                    within = file.parent.relative_to(self.path)
+                    names.append(entry[1:] if entry.startswith("/") else str(within / entry))
                 case dict() if len(entry) == 1:
                     ((key, option),) = entry.items()
                     group = _OVERRIDE.sub("", str(key), count=1)
@@ -306,11 +318,6 @@ class _Folder:
         return options, before, after
 
 
-def _path_of(entry: str, within: Path) -> str:
-    """The path of a file that a defaults list names, from the folder of all files. `within`: where the naming file is."""
-    return entry.removeprefix("/") if entry.startswith("/") else str(within / entry)
-
-
 def _file(folder: Path, name: str) -> Path:
     """The file of a name. Raises UsageError, with the names that are there."""
     file = folder / f"{name.removesuffix(YAML)}{YAML}"
@@ -319,3 +326,43 @@ def _file(folder: Path, name: str) -> Path:
     there = option_names(file.parent)
     hint = choice_hint(file.stem, there) if there else f"nor any other *{YAML} in {file.parent}"
     raise UsageError(f"{file}: there is no such file, {hint}")
+
+
+def continued_settings(command: Command, run_dir: str, folder: Path | None, given: Collection[str]) -> OwnSettings:
+    """The settings of the run. The rows of a Python call are gone, but the run has them: they keep the name that such rows
+    have. `folder`: the user's own options. `given`: keys and groups that are given too.
+
+    Raises StoreError if the record of the run is damaged, and UsageError if there is no run, and if a plug-in of the run is not
+    installed.
+    """
+    from pipeline.storage.location import storage_at
+    from pipeline.storage.run_record import recorded_identity
+    from pipeline.storage.starts import read_starts
+    from pipeline.storage.stored_run import refuse_no_run, with_present_input
+
+    storage = storage_at(run_dir)
+    refuse_no_run(storage)
+    started = _of_start(read_starts(storage).starts)
+    recorded = with_present_input(storage, recorded_identity(storage))
+    place = f"{run_dir.rstrip('/')}/{RUN_RECORD}"
+    for base, registry in REGISTRIES.values():
+        refuse_missing(recorded, base, registry)
+    settings = {_PATH: f"{GIVEN_FOLDER}/{GIVEN_FILE}", **started}
+    if _DATA in given:
+        del settings[_PATH]
+    settings |= {key: value for key, value in recorded.items() if "." in key and key not in SETTING_NAMES}
+    plugins = {f"{section}.plugin" for section in REGISTRIES}
+    settings = {key: value for key, value in settings.items() if key not in plugins}
+    # The record has its effective value. A start has its own value, where that is another one.
+    settings[_STOP_AT_ANSWER] = started.get(_STOP_AT_ANSWER, settings.get(_STOP_AT_ANSWER))
+    options = choose_options(command, place, settings, {}, folder)
+    return OwnSettings(place=place, values=without_choices(settings, options), options=options)
+
+
+def _of_start(starts: "Sequence[Start]") -> Mapping[str, object]:
+    """The settings of the last start that ended well, or else of the last one; empty where none recorded any."""
+    from pipeline.storage.starts import DONE
+
+    recording = [start for start in starts if start.settings]
+    done = [start for start in recording if start.ended == DONE]
+    return (done or recording)[-1].settings if recording else {}

@@ -50,7 +50,7 @@ def _ended(config: ScoreConfig, found: "Summary") -> bool:
     totals, chains = found.totals, found.now.chains
     lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
     lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
-    lines += ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
+    lines += ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
     write_lines(lines)
     return totals.prefixes > 0
 

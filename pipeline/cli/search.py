@@ -1,9 +1,10 @@
 """The command `search`: lets a process reward model steer the policy."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.options import without_model
 from pipeline.cli.workers import Work, cost_lines, ending_lines
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
@@ -53,7 +54,7 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
         *_waits(figures, by_steps=search_for(config.search).newest_only),
     ]
     made, tokens = format_count(found.now.chains, "problem"), found.now.tokens
-    lines += ending_lines(found, made, lambda seconds: f"{tokens / seconds:,.0f} tokens/s", over="problems")
+    lines += ending_lines(found, made, (tokens, "{:,.0f} tokens/s"), over="problems")
     if config.run.report:
         from pipeline.analysis.report.run import page_at_end
 
@@ -112,17 +113,6 @@ def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:
         )
 
 
-def _implied(written: Mapping[str, str]) -> dict[str, str]:
-    """A search that asks for no scores needs no scorer."""
-    from pipeline.cli.options import named_implementation
-    from pipeline.searches.registry import SEARCHES
-
-    method = named_implementation("search", written)
-    if method is None or method not in SEARCHES.names() or any(key.partition(".")[0] == "scorer" for key in written):
-        return {}
-    return {} if SEARCHES.load(method).scores else {"scorer": "oracle"}
-
-
 SEARCHING: Work[SearchRunConfig, "Summary"] = Work(
     run="pipeline.runtime.searching.task:SearchTask", ended=_ended, estimated=_estimated, warnings=_doubts
 )
@@ -154,5 +144,6 @@ candidates, and the log: samples and stepscores. `report` shows each problem's t
     flags=("estimate",),
     run=SEARCHING,
     work=SEARCHING,
-    implied=_implied,
+    # A search that asks for no scores needs no scorer.
+    implied=without_model("search", "scores", "scorer"),
 )

@@ -1,39 +1,34 @@
-"""The commands `relabel`, `regrade` and `audit`, which work on the stored rollouts of a run."""
+"""The commands that work on what a run has stored: `status`, `chains`, `relabel`, `regrade`, `audit`, `report` and `export`."""
 
-from pipeline.cli.command import Command, interruptible, write_lines
+import json
+import time
+from typing import TYPE_CHECKING
+
+from pipeline.analysis.settings import ChainsConfig, ReportConfig, StatusConfig
+from pipeline.cli.command import Command, Here, interruptible, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
+from pipeline.export.registry import EXPORTS
+from pipeline.export.settings import ExportConfig
+
+if TYPE_CHECKING:
+    from pipeline.analysis.audit.run import AuditReport
+    from pipeline.core.progress import RelabelResult
+    from pipeline.export.result import ExportResult
 
 
-def _relabel(config: RelabelConfig) -> int:
+def _show_labels(_config: object, found: "RelabelResult") -> None:
     from rich.console import Console
 
-    from pipeline.analysis.relabel import relabel
     from pipeline.analysis.report.terminal import print_new_labels
 
-    with interruptible():
-        print_new_labels(Console(highlight=False), relabel(config))
-    return 0
+    print_new_labels(Console(highlight=False), found)
 
 
-def _regrade(config: RegradeConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.relabel import regrade
-    from pipeline.analysis.report.terminal import print_new_labels
-
-    with interruptible():
-        print_new_labels(Console(highlight=False), regrade(config))
-    return 0
-
-
-def _audit(config: AuditConfig) -> int:
+def _show_audit(_config: object, found: "AuditReport") -> int:
     from pipeline.analysis.audit.findings import audit_lines
-    from pipeline.analysis.audit.run import audit
 
-    with interruptible():
-        report = audit(config)
-    write_lines(audit_lines(report))
-    return 0 if report.sound else 1
+    write_lines(audit_lines(found))
+    return 0 if found.sound else 1
 
 
 RELABEL = Command(
@@ -68,7 +63,7 @@ consensus.recalibrate=FILE, people's labels of some chains, limits its probabili
         "consensus.witnesses",
     ),
     schema=RelabelConfig,
-    run=_relabel,
+    run=Here(finds="pipeline.analysis.relabel:relabel", shows=_show_labels),
 )
 
 REGRADE = Command(
@@ -95,7 +90,7 @@ readings count.
         "estimator.threshold",
     ),
     schema=RegradeConfig,
-    run=_regrade,
+    run=Here(finds="pipeline.analysis.relabel:regrade", shows=_show_labels),
 )
 
 AUDIT = Command(
@@ -114,6 +109,174 @@ editions of labels that are not current. Exit code 0: sound, 1: not, 2: no run.
 """,
     most_used=("run_dir", "prune", "lock"),
     schema=AuditConfig,
-    run=_audit,
+    run=Here(finds="pipeline.analysis.audit.run:audit", shows=_show_audit),
     flags=("prune",),
+)
+
+
+def _status(config: StatusConfig) -> int:
+    from pipeline.analysis.status import as_json, lines, run_status
+    from pipeline.storage.location import storage_at
+
+    with interruptible():
+        storage = storage_at(config.run_dir)
+        status = run_status(storage, time.time())
+    written = [json.dumps(as_json(status))] if config.json else lines(status)
+    write_lines(written)
+    return 0
+
+
+STATUS = Command(
+    name="status",
+    summary="show what a run has done and the time left, from any machine",
+    about="status: whether a start of a run is at work, what the run has committed, its speed, the time left and the cost.",
+    examples=(
+        "status run_dir=out",
+        "status run_dir=s3://bucket/runs/math",
+        "status run_dir=out json=true | jq .condition.state",
+    ),
+    notes="""\
+It writes nothing and takes no lock: use it while `label` works, or to see whether it still does. A start gives a sign of
+life every 10 seconds. On its own machine a dead start is known by its process, from elsewhere by a minute's silence.
+""",
+    most_used=("run_dir", "json"),
+    schema=StatusConfig,
+    run=_status,
+)
+
+
+def _chains(config: ChainsConfig) -> int:
+    import polars as pl
+    from rich.console import Console
+
+    from pipeline.analysis.chains import chosen
+    from pipeline.analysis.report.terminal import print_chains
+    from pipeline.core.formatting import format_count
+    from pipeline.core.output import say
+    from pipeline.storage.location import storage_at
+    from pipeline.storage.stored_labels import label_frames
+
+    with interruptible():
+        frames = list(label_frames(storage_at(config.run_dir)))
+        found = chosen(pl.concat(frames), config.limit, config.where) if frames else None
+    if not found:
+        say("no chain is labelled yet" if found is None else f"no chain has {config.where}")
+    else:
+        print_chains(Console(highlight=False), found.rows)
+        if len(found) < found.total:
+            say(f"{len(found)} of {format_count(found.total, 'chain')}; limit={found.total} shows all")
+    return 0
+
+
+CHAINS = Command(
+    name="chains",
+    summary="print the labelled steps of chains, such as those with a drop",
+    about="chains: print chains with the value, interval and label of each step. A condition chooses which.",
+    examples=(
+        "chains run_dir=out",
+        "chains run_dir=out where='drop > 0.5 AND NOT outcome' limit=3",
+        "chains run_dir=out where=\"source_id LIKE 's01%'\"",
+        "chains run_dir=out where=disagree",
+    ),
+    notes="""\
+`where` is a condition in SQL. It may name the columns of `labels`, and drop and rise (the largest fall and rise of the
+value from one step to the next, from the value before step 1 on), lowest (the lowest value of a step) and n_steps. Of labels
+by consensus also disagree (a witness names another first error than Monte Carlo) and left_out (why the chain has no labels).
+""",
+    most_used=("run_dir", "where", "limit"),
+    schema=ChainsConfig,
+    run=_chains,
+)
+
+
+def _report(config: ReportConfig) -> int:
+    return _one(config) if len(config.run_dir) == 1 else _two(config)
+
+
+def _one(config: ReportConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.report.run import report
+    from pipeline.analysis.report.terminal import print_lines
+
+    with interruptible():
+        lines = report(config)
+    print_lines(Console(highlight=False), lines)
+    return 0
+
+
+def _two(config: ReportConfig) -> int:
+    from rich.console import Console
+
+    from pipeline.analysis.compare.page import write_comparison
+    from pipeline.analysis.compare.tables import print_comparison
+    from pipeline.analysis.report.terminal import print_lines
+
+    with interruptible():
+        found, out = write_comparison(config)
+    console = Console(highlight=False)
+    print_comparison(console, found)
+    print_lines(console, ["", f"report    {out.resolve().as_uri()}"])
+    return 0
+
+
+REPORT = Command(
+    name="report",
+    summary="show a run as an HTML page and in short, or compare two runs",
+    about=(
+        "report: write an HTML page about a run, with charts of values, labels, rollouts and cost, and with its chains. For "
+        "two runs, the page compares the values and labels of the prefixes that both runs have labelled."
+    ),
+    examples=(
+        "report run_dir=out",
+        "report run_dir=[old,new] out=compare.html",
+        'report run_dir=out tree="What is 3 + 4?"',
+        "report run_dir=s3://bucket/run out=report.html planned=plan.json",
+    ),
+    notes="""\
+The page is report.html in the run directory, where `label` has written it too; nothing in it needs a network. It shows the
+current labels, those of `relabel` and `regrade` too, and of an unfinished run what is there so far. Of a run of `search` it
+shows accuracy, trust and cost, and each problem's tree of steps.
+
+With tree=PROBLEM the page is about one problem: the steps of its chains and rollouts as a tree, each with its value and counts.
+
+Of two runs it shows which settings differ, how far values shifted, how many labels flip, what of it is sampling noise, and
+what each run cost. The page is compare.html in the current folder, or out=FILE.
+""",
+    most_used=("run_dir", "out", "planned", "chains", "tree"),
+    schema=ReportConfig,
+    run=_report,
+)
+
+
+def _show_export(_config: ExportConfig, exported: "ExportResult") -> None:
+    from pipeline.export.result import result_lines
+
+    write_lines(result_lines(exported))
+
+
+EXPORT = Command(
+    name="export",
+    summary="write labels in the format of a trainer, checked by its rules",
+    about=(
+        "export: write the labels of a run as a trainer's training data, into a folder with a data card. Every chain is "
+        "first checked as the trainer would read it."
+    ),
+    examples=(
+        "export run_dir=out format=trl out=data/trl tokenizer=Qwen/Qwen3-8B",
+        "export run_dir=out format=openrlhf target=soft out=soft",
+        "export run_dir=out format=qwen out=data/qwen min_p_outcome=0.1",
+        "export run_dir=out format=trl out=data/trl push_to_hub=my-name/my-steps hub.license=cc-by-4.0",
+        "export run_dir=out format=preference out=data/pairs 'decontaminate.paths=[math500.jsonl]'",
+    ),
+    notes="""\
+Where labels would be misplaced or lost, nothing is written, and a list names the chains; invalid=drop leaves them out.
+With a tokenizer, lengths and placeholders are checked too. The printed target says whether values or labels were
+written, and a warning where they teach little.
+""",
+    most_used=("run_dir", "format", "out", "target", "validation", "tokenizer", "decontaminate.paths"),
+    schema=ExportConfig,
+    run=Here(finds="pipeline.export.run:export", shows=_show_export),
+    flags=("partial", "overwrite"),
+    chooses=("format", EXPORTS),
 )

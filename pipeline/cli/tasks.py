@@ -29,7 +29,7 @@ def task_command(name: str) -> Command:
 
     def ended(config: Any, found: "Summary") -> bool:
         chains = found.now.chains
-        ending = ending_lines(found, format_count(chains, "chain"), lambda seconds: f"{chains / seconds:,.1f} chains/s")
+        ending = ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
         write_lines([*task(config).lines(found), *ending])
         return found.totals.rollouts > 0
 

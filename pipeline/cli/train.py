@@ -11,7 +11,9 @@ def _train(config: TrainConfig) -> int:
         from pipeline.train.result import NAME
         from pipeline.train.trainer import train, validation_text
     except ImportError as error:
-        raise _not_installed(error) from error
+        raise UsageError(
+            f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout"
+        ) from error
     from pipeline.engines.embedded import embedded_model
 
     refuse_missing_folder("model", config.model)
@@ -26,10 +28,6 @@ def _train(config: TrainConfig) -> int:
 
 def _progress(line: str) -> None:
     write_lines([line])
-
-
-def _not_installed(error: ImportError) -> UsageError:
-    return UsageError(f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout")
 
 
 TRAIN = Command(

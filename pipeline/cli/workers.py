@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.cli.command import interruptible, write_lines
+from pipeline.cli.command import interruptible, named_function, write_lines
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.output import say
 
@@ -97,10 +96,7 @@ class Work(Generic[Config, Found]):
 
     def _loaded(self) -> Any:
         """The function or the class that `run` names."""
-        if not isinstance(self.run, str):
-            return self.run
-        module, _, name = self.run.partition(":")
-        return getattr(import_module(module), name)
+        return named_function(self.run) if isinstance(self.run, str) else self.run
 
     def _estimates(self, config: Config) -> Iterable[str]:
         if self.estimated is None:
@@ -168,18 +164,17 @@ def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
         yield f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}"
 
 
-def ending_lines(found: "Summary", made: str, speed: Callable[[float], str], *, over: str = "chains") -> Iterator[str]:
-    """The last lines of a result. `made`: by this start. `speed`: from the seconds that workers worked. `over`: what the run
-    goes over, in the plural."""
+def ending_lines(found: "Summary", made: str, *speeds: tuple[int, str], over: str = "chains") -> Iterator[str]:
+    """The last lines of a result. `made`: by this start. `speeds`: how many of something, and the format of how many a second.
+    `over`: what the run goes over, in the plural."""
     if found.totals.rejected:
         yield f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why"
     for name in found.damaged:
         yield f"damaged and made again: {name}"
     if found.units_done_now:
         seconds = found.seconds_working
-        yield (
-            f"this start: {made} in {format_duration(seconds)}{f', {speed(seconds)}' if seconds else ''}, after "
-            f"{format_duration(found.seconds_starting)} to start"
-        )
+        fast = [form.format(number / seconds) for number, form in speeds] if seconds else []
+        working = ", ".join([f"{made} in {format_duration(seconds)}", *fast])
+        yield f"this start: {working}, after {format_duration(found.seconds_starting)} to start"
     else:
         yield f"nothing to do: all {over} are done"

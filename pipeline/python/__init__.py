@@ -1,4 +1,4 @@
 """What Python users call: `label`, `open_run` and `Run`. `pipeline.label` and `stepvalue.label` are these functions.
 
-Reading order: overrides, rows, outcome, child, process, views; run; label.
+Reading order: overrides, rows, process, child, views; directory, run; label.
 """

@@ -98,17 +98,16 @@ def done_elsewhere(task: Task, watch: Callable[[Status], None]) -> Any:
         said = _Relay(process)
         with suppress(BrokenPipeError):  # it has ended already, and its outcome says so
             ours.send(task)
-        heard = _heard(ours, process, watch)
+        outcome, interrupted = _heard(ours, process, watch)
         process.wait()
         said.finish()
-    outcome = heard.outcome
     if outcome is None:
         stopped = process.returncode == Interrupted.exit_code
         outcome = Outcome(error=Interrupted.__name__ if stopped else "", message=said.last())
-    if heard.interrupted and outcome.found is not None:
+    if interrupted and outcome.found is not None:
         # A loop over runs must end here too.
         raise RunInterrupted(_TOO_LATE)
-    if heard.interrupted and outcome.error in ("", Interrupted.__name__):
+    if interrupted and outcome.error in ("", Interrupted.__name__):
         raise RunInterrupted(_STOPPED)
     return outcome.result()
 
@@ -130,15 +129,10 @@ def _started(theirs: "Connection[Any, Any]") -> "subprocess.Popen[str]":
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Heard:
-    """`outcome`: None where the process ended without one. `interrupted`: whether Ctrl-C came meanwhile."""
-
-    outcome: Outcome | None
-    interrupted: bool
-
-
-def _heard(ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch: Callable[[Status], None]) -> _Heard:
+def _heard(
+    ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch: Callable[[Status], None]
+) -> tuple[Outcome | None, bool]:
+    """The outcome, None where the process ended without one, and whether Ctrl-C came meanwhile."""
     events: queue.SimpleQueue[Status | Outcome | None] = queue.SimpleQueue()
     # A message must not be torn by Ctrl-C, so another thread reads them.
     threading.Thread(target=_read, args=(ours, events), daemon=True).start()
@@ -147,7 +141,7 @@ def _heard(ours: "Connection[Any, Any]", process: "subprocess.Popen[str]", watch
         try:
             event = events.get()
             if event is None or isinstance(event, Outcome):
-                return _Heard(outcome=event, interrupted=interrupted)
+                return event, interrupted
             watch(event)
         except KeyboardInterrupt:
             interrupted = True

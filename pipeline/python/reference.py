@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pipeline
+from pipeline.python.directory import RunDirectory
 
 PAGE = Path(__file__).with_name("REFERENCE.md")
 _INTRODUCTION = """\
@@ -60,7 +61,8 @@ def _class(kind: type) -> str:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(kind).items():
+    inherited = vars(RunDirectory) if issubclass(kind, RunDirectory) else {}
+    for name, value in {**vars(kind), **inherited}.items():
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)) and _text(value):
             yield name, value
 

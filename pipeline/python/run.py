@@ -1,21 +1,19 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
 from pipeline.analysis.chains import Chains, chosen
-from pipeline.cli.command import Command
-from pipeline.core.errors import StepvalueError, UsageError, first_line
+from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.table import TABLES
 from pipeline.core.tables import CRITIQUES, FINDINGS
+from pipeline.python.directory import RunDirectory
 from pipeline.python.outline import run_lines, stored_summary
 from pipeline.python.overrides import (
     Setting,
@@ -24,11 +22,7 @@ from pipeline.python.overrides import (
     named_settings,
     objects_of,
     offered_format,
-    offered_here,
-    overrides_of,
     settings_in,
-    settings_with,
-    with_options,
 )
 from pipeline.python.process import done_for_call
 from pipeline.python.tree import LabelledTree, labelled_tree
@@ -43,7 +37,6 @@ from pipeline.storage.stored_run import StoredRun, stored_run
 if TYPE_CHECKING:
     from pipeline.analysis.agree.judge import ScoreAgreement
     from pipeline.analysis.agree.run import Agreement
-    from pipeline.analysis.audit.run import AuditReport
     from pipeline.analysis.calibrate.run import CalibrationReport
     from pipeline.analysis.checks import CheckSummary
     from pipeline.engines.base import Policy
@@ -58,7 +51,7 @@ if TYPE_CHECKING:
     from pipeline.verifiers.base import Verifier
 
 
-class Run(Shown):
+class Run(RunDirectory):
     """A run directory that `label` has written. Each call reads the directory again, so it shows what is there now. A shell or
     a notebook shows the important lines of it.
 
@@ -67,15 +60,8 @@ class Run(Shown):
 
     def __init__(self, run_dir: str | Path, summary: Summary | None = None, objects: "tuple[Given, ...]" = ()) -> None:
         """`summary`: of the `label` call that made this object, if one did. `objects`: those that the call gave."""
-        self._storage = storage_at(str(run_dir))
-        self._objects = objects
         self._called = summary
-        self._stored()
-
-    @property
-    def run_dir(self) -> str:
-        """Path or address of the directory."""
-        return self._storage.run_dir
+        super().__init__(run_dir, objects)
 
     @property
     def summary(self) -> Summary:
@@ -148,15 +134,6 @@ class Run(Shown):
 
         return labelled_tree(StoredTrees(self._storage, self._stored()), problem)
 
-    def report(self, **settings: Any) -> str:
-        """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
-        from pipeline.analysis.report.run import report
-        from pipeline.cli.report import REPORT
-
-        with self._composed(REPORT, settings) as config:
-            report(config)
-        return f"{self.run_dir}/report.html"
-
     def export(
         self, format: "str | Mapping[str, Any] | Format | Exporter", out: str | Path, **settings: Any
     ) -> "ExportResult":
@@ -165,43 +142,25 @@ class Run(Shown):
         `format`: its name; a dict of its name and its own settings, such as `{"name": "preference", "margin": 0.2}`; or an
         object of yours (CONTRIBUTING.md, An export format).
         """
-        from pipeline.cli.export import EXPORT
-        from pipeline.export.run import export
-
         chosen, own = format_settings(format)
-        with (
-            offered_format(chosen) as name,
-            self._composed(EXPORT, settings, *settings_in({"format": name, "out": out}), *own) as config,
-        ):
-            return export(config)
+        with offered_format(chosen) as name:
+            asked = settings_in({"format": name, "out": out})
+            exported: ExportResult = self._here("export", settings, *asked, *own)
+        return exported
 
     def relabel(self, **settings: Any) -> RelabelResult:
         """Make other labels from the stored rollouts: `run.relabel(**{"estimator.rule": "threshold"})`. No model is needed.
 
         `estimator` may be an object of yours."""
-        from pipeline.analysis.relabel import relabel
-        from pipeline.cli.stored import RELABEL
-
-        with self._composed(RELABEL, settings) as config:
-            return relabel(config)
+        found: RelabelResult = self._here("relabel", settings)
+        return found
 
     def regrade(self, **settings: Any) -> RelabelResult:
         """Grade the stored completions and chains again: `run.regrade(**{"grader.answer_pattern": "..."})`. No model is needed.
 
         `grader` and `estimator` may be objects of yours."""
-        from pipeline.analysis.relabel import regrade
-        from pipeline.cli.stored import REGRADE
-
-        with self._composed(REGRADE, settings) as config:
-            return regrade(config)
-
-    def audit(self, **settings: Any) -> "AuditReport":
-        """Prove every invariant of the run again. Settings as for the command `audit`."""
-        from pipeline.analysis.audit.run import audit
-        from pipeline.cli.stored import AUDIT
-
-        with self._composed(AUDIT, settings) as config:
-            return audit(config)
+        found: RelabelResult = self._here("regrade", settings)
+        return found
 
     @overload
     def agree(self, path: str | Path, *, scores: None = None, **settings: Any) -> "Agreement": ...
@@ -212,24 +171,19 @@ class Run(Shown):
     ) -> "Agreement | ScoreAgreement":
         """Compare the labels with human labels in a file; with `scores`, judge the step scores of that file or folder by them
         instead. Settings as for the command `agree`."""
-        from pipeline.analysis.agree.run import agree
-        from pipeline.cli.agree import AGREE
-
         asked = [Setting.of("data.path", "path", path)]
         if scores is not None:
             asked.append(Setting.of("scores", "scores", scores))
-        with self._composed(AGREE, settings, *asked, of_run=scores is None) as config:
-            return agree(config)
+        found: Agreement | ScoreAgreement = self._here("agree", settings, *asked, of_run=scores is None)
+        return found
 
     def score(self, out: str | Path, **settings: Any) -> "Scored":
         """Score the steps of the chains of this run and write the file `out`, Parquet or JSONL by its name. Settings as for the
         command `score`: `model="prm"`, `scorer="qwen"`; `scorer` may also be an object of yours."""
-        from pipeline.cli.score import SCORE
-        from pipeline.runtime.scoring.files import score_to_file
-
-        with self._composed(SCORE, settings, Setting.of("out", "out", out)) as config, ThreadPoolExecutor(1) as thread:
-            # A notebook has an event loop in this thread already.
-            return thread.submit(score_to_file, config).result()
+        asked, to_file = Setting.of("out", "out", out), "pipeline.runtime.scoring.files:score_to_file"
+        with ThreadPoolExecutor(1) as thread:  # a notebook has an event loop in this thread already
+            scored: Scored = thread.submit(self._here, "score", settings, asked, do=to_file).result()
+        return scored
 
     def judge(
         self,
@@ -353,23 +307,14 @@ class Run(Shown):
         Settings as for the command `calibrate`.
 
         `report.calibration.apply([0.9, 0.4])` makes V of the step scores of a chain."""
-        from pipeline.analysis.calibrate.run import calibrate
-        from pipeline.cli.calibrate import CALIBRATE
-
         asked = [Setting.of("scores", "scores", scores), Setting.of("out", "out", out)]
-        with self._composed(CALIBRATE, settings, *asked) as config:
-            return calibrate(config)
+        found: CalibrationReport = self._here("calibrate", settings, *asked)
+        return found
 
-    def _shown_lines(self) -> Iterator[str]:
-        try:
-            run = self._stored()
-            lines = list(run_lines(self._storage, run, self._summary_of(run), self._labels_if_any(run)))
-        except StepvalueError as error:  # what shows an object does not expect that this fails
-            yield f"Run({self.run_dir!r}): {first_line(error)}"
-            return
-        done = "finished" if not run.incomplete else f"{run.incomplete} of {len(run.units)} units unfinished"
-        yield f"Run({self.run_dir!r}, {done})"
-        yield from lines
+    def _outline(self) -> tuple[int, int, list[str]]:
+        run = self._stored()
+        lines = run_lines(self._storage, run, self._summary_of(run), self._labels_if_any(run))
+        return run.incomplete, len(run.units), list(lines)
 
     def _stored(self) -> StoredRun:
         return stored_run(self._storage)
@@ -381,26 +326,6 @@ class Run(Shown):
         from pipeline.storage.stored_labels import label_shards
 
         return self._scan(label_shards(self._storage, run)) if run.wholes else None
-
-    @contextmanager
-    def _composed(
-        self, command: Command, settings: dict[str, Any], *arguments: Setting, of_run: bool = True
-    ) -> Iterator[Any]:
-        """The settings of a command on this run, those of its named arguments included; without `of_run`, it needs no run.
-        The objects of the run, and those among the settings, are known meanwhile."""
-        from pipeline.cli.compose import compose
-
-        objects = objects_of(settings)
-        with offered_here((*self._objects, *objects)):
-            asked = self._asked(arguments, objects, settings, of_run=of_run)
-            yield compose(command, overrides_of(with_options(asked, command))).settings()
-
-    def _asked(
-        self, named: Iterable[Setting], objects: "tuple[Given, ...]", given: Mapping[str, Any], *, of_run: bool = True
-    ) -> list[Setting]:
-        """The settings of a command on this run: its named arguments, and those of the objects and settings that are given."""
-        here = Setting(key="run_dir", value=self.run_dir if of_run else None, said="the directory of this run")
-        return [here, *named, *settings_with(objects, given)]
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

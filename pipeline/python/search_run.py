@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.core.errors import StepvalueError, UsageError, first_line
+from pipeline.core.errors import UsageError
 from pipeline.core.formatting import printable
 from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.table import TABLES
 from pipeline.core.tables import REJECTS
-from pipeline.python.overrides import Setting, offered_here, overrides_of, settings_in
+from pipeline.python.directory import RunDirectory
 from pipeline.python.solved import Solved, solved_of
-from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_search import (
     CANDIDATES,
@@ -28,9 +26,7 @@ from pipeline.storage.stored_search import (
 )
 
 if TYPE_CHECKING:
-    from pipeline.analysis.audit.run import AuditReport
     from pipeline.analysis.searches.trees import Tree, TreeNode
-    from pipeline.runtime.objects import Given
 
 _REJECTS = "rejects"
 
@@ -87,24 +83,13 @@ class ProblemTree(Shown):
         return f"{taken} {score} {node.visits:>4}x {'  ' * (node.depth - 1)}{printable(node.text)}{answer}{weakest}"
 
 
-class SearchRun(Shown):
+class SearchRun(RunDirectory):
     """A run directory that `search` has written. Each call reads the directory again. A shell or a notebook shows the important
     lines of it.
 
     Every method raises UsageError where there is no such run, and StoreError where a file of it is missing or damaged. The
     tables are those of units that are finished.
     """
-
-    def __init__(self, run_dir: str | Path, objects: "tuple[Given, ...]" = ()) -> None:
-        """`objects`: those that the call gave."""
-        self._storage = storage_at(str(run_dir))
-        self._objects = objects
-        self._stored()
-
-    @property
-    def run_dir(self) -> str:
-        """Path or address of the directory."""
-        return self._storage.run_dir
 
     @property
     def settings(self) -> dict[str, object]:
@@ -167,35 +152,11 @@ class SearchRun(Shown):
                     return ProblemTree(problem=each.search["problem"], tree=each.tree)
         raise AssertionError(row)
 
-    def report(self, **settings: Any) -> str:
-        """Write the page of the run, `report.html`, and return its path. Settings as for the command `report`."""
-        from pipeline.analysis.report.run import report
-        from pipeline.cli.compose import compose
-        from pipeline.cli.report import REPORT
-
-        report(compose(REPORT, self._overrides(settings)).settings())
-        return f"{self.run_dir}/report.html"
-
-    def audit(self, **settings: Any) -> "AuditReport":
-        """Prove every invariant of the run again. Settings as for the command `audit`."""
-        from pipeline.analysis.audit.run import audit
-        from pipeline.cli.compose import compose
-        from pipeline.cli.stored import AUDIT
-
-        with offered_here(self._objects):
-            return audit(compose(AUDIT, self._overrides(settings)).settings())
-
-    def _shown_lines(self) -> Iterator[str]:
+    def _outline(self) -> tuple[int, int, list[str]]:
         from pipeline.analysis.searches.run_data import load_search_data, run_lines
 
-        try:
-            found = load_search_data(self._storage, self._stored())
-        except StepvalueError as error:  # what shows an object does not expect that this fails
-            yield f"SearchRun({self.run_dir!r}): {first_line(error)}"
-            return
-        done = "finished" if not found.unfinished else f"{found.unfinished} of {found.units} units unfinished"
-        yield f"SearchRun({self.run_dir!r}, {done})"
-        yield from run_lines(found)
+        found = load_search_data(self._storage, self._stored())
+        return found.unfinished, found.units, list(run_lines(found))
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)
@@ -203,10 +164,6 @@ class SearchRun(Shown):
     def _table(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
         frames = list(search_frames(self._stored(), table, columns))
         return pl.concat(frames) if frames else pl.DataFrame(TABLES[table].schema.empty_table())
-
-    def _overrides(self, settings: dict[str, Any]) -> list[str]:
-        here = Setting(key="run_dir", value=self.run_dir, said="the directory of this run")
-        return overrides_of([here, *settings_in(settings)])
 
 
 def _of(searches: pl.DataFrame, problem: str) -> pl.DataFrame:

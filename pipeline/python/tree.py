@@ -86,15 +86,13 @@ class LabelledTree(Shown):
 
         `rollout_id`: the rollout that wrote the node first; null if none did. `grown`: `grow` promoted the node.
         """
-        columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
+        rows: list[dict[str, Any]] = []
         first = 0
         for unit, tree in enumerate(self.trees):
             for place, (node, posterior) in enumerate(zip(tree.nodes, posteriors(tree, self._strength), strict=True)):
-                row = self._row(node, posterior, first)
-                for name, value in {**row, "unit": unit, "node": first + place}.items():
-                    columns[name].append(value)
+                rows.append({"unit": unit, "node": first + place, **self._row(node, posterior, first)})
             first += len(tree.nodes)
-        return pl.DataFrame(columns, schema=_SCHEMA)
+        return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
     def _row(self, node: TreeNode, posterior: Posterior, first: int) -> dict[str, Any]:
         label = node.label

@@ -9,11 +9,9 @@ import pytest
 
 import pipeline
 from pipeline import SearchRun, open_search, search, solve
-from pipeline.__main__ import main
 from pipeline.core.errors import InputError, RunConflict, UsageError
 from pipeline.core.table import TABLES
 from pipeline.examples.search import Greedy, GreedyConfig
-from tests.conftest import write_rows
 from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
@@ -49,24 +47,6 @@ def test_the_tables_are_frames(run: SearchRun) -> None:
     assert run.finished
     assert run.settings["search.method"] == "beam"
     assert run.settings["search.width"] == 2
-
-
-def test_the_command_line_makes_the_same_tables(run: SearchRun, tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "rows.jsonl", ROWS)
-    words = [
-        "search",
-        "search=beam",
-        "search.n=4",
-        "search.width=2",
-        f"data.path={data}",
-        f"run_dir={tmp_path / 'run'}",
-    ]
-    words += ["policy=oracle", "policy.oracle.world=tree", "scorer=oracle", "scorer.oracle.world=tree"]
-    assert main([*words, "scorer.oracle.auc=0.9"]) == 0
-    other = open_search(tmp_path / "run")
-    assert other.searches().drop("seconds").equals(run.searches().drop("seconds"))
-    assert other.candidates().equals(run.candidates())
-    assert other.samples().drop(TIMES).sort("sample_id").equals(run.samples().drop(TIMES).sort("sample_id"))
 
 
 def test_the_same_call_again_has_nothing_to_do_and_another_one_is_refused(run: SearchRun) -> None:

@@ -10,7 +10,7 @@ from pipeline.__main__ import main
 from pipeline.analysis.report.run_report import end_with_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.compose import compose
-from pipeline.cli.report import REPORT
+from pipeline.cli.stored import REPORT
 from pipeline.core.errors import StoreError
 from pipeline.storage.local import LocalStorage
 from tests.library import Library
