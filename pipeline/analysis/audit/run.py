@@ -38,6 +38,7 @@ from pipeline.config.label import EstimatorConfig, SamplingConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, settings_section
 from pipeline.core.errors import StoreError, Unreachable, UsageError
 from pipeline.core.records import InputRow
+from pipeline.core.tables import INPUTS
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.commits import (
     EDITION,
@@ -82,7 +83,7 @@ from pipeline.storage.stored_critiques import judge_names, judge_storage
 from pipeline.storage.stored_findings import FOLDER as CHECKS
 from pipeline.storage.stored_findings import check_names, check_storage
 from pipeline.storage.stored_run import refuse_no_run
-from pipeline.storage.units import TABLE, UNITS, again_of, input_rows, noted_rows, unit_id_of
+from pipeline.storage.units import TABLE, UNITS, again_of, noted_rows, unit_id_of
 
 _RESUME = "start `label` with the same settings again"
 _MOVE_AWAY = f"move it away and {_RESUME}"
@@ -265,7 +266,7 @@ class _Audit:
             else:
                 for unit_id, group in zip(json.loads(content.notes[UNITS]), content.groups, strict=True):
                     used += group.num_rows
-                    rows = noted_rows(input_rows(group), again_of(content.notes))
+                    rows = noted_rows(INPUTS.from_table(group), again_of(content.notes))
                     self._ledger.faults(Check.ROWS, shard.file, history.unit_faults(rows), _MOVE_AWAY)
                     yield self._unit(unit_id, rows, shard)
         self._ledger.count(Check.ROWS, used + rejected)

@@ -19,10 +19,10 @@ from pipeline.analysis.audit.staged_chains import Prove, again_remedy, audited_c
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.records import Totals
+from pipeline.core.records import ChainText, Totals
 from pipeline.core.table import TABLES
 from pipeline.searches.base import Search
-from pipeline.searches.problem import ProblemSearch, SearchProblem, search_problems
+from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
 from pipeline.searches.results import part_totals, search_totals, tables_of
@@ -112,7 +112,7 @@ class _Unit:
 
     def _result_faults(
         self,
-        problem: SearchProblem,
+        problem: ChainText,
         search: Search,
         samples: Sequence[Row],
         scores: Sequence[Row],

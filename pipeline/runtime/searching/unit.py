@@ -19,7 +19,7 @@ from pipeline.runtime.chain_run.worker import Completed, New
 from pipeline.runtime.searching.written import Written
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
-from pipeline.searches.problem import ProblemSearch, SearchProblem
+from pipeline.searches.problem import ProblemSearch
 from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.storage.unit_log import UnitLog
@@ -148,7 +148,7 @@ class _Sampling:
 class UnitSearches:
     """The searches of a unit, and their answers that are not committed yet: see `Collected`."""
 
-    def __init__(self, work: "Searching", problems: Sequence[SearchProblem]) -> None:
+    def __init__(self, work: "Searching", problems: Sequence[ChainText]) -> None:
         self.work = work
         self.now = asyncio.get_running_loop().time
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
@@ -177,7 +177,7 @@ class UnitSearches:
             )
 
     def missing(self) -> dict[int, ChainText]:
-        return {row: _chain_text(search.problem) for row, search in self.searches.items() if search.found is None}
+        return {row: search.problem for row, search in self.searches.items() if search.found is None}
 
     def take(self, results: Mapping[int, SampleAnswer | None]) -> None:
         for row, answer in results.items():
@@ -336,14 +336,3 @@ def _answers(log: UnitLog, rows: Mapping[int, object]) -> dict[int, _Answers]:
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:
     text = storable(stated[:MAX_ANSWER_KEPT]) if stated else None
     return answer._replace(answer=text, verdict=None if grade is None else grade.verdict)
-
-
-def _chain_text(problem: SearchProblem) -> ChainText:
-    return ChainText(
-        chain_id=problem.chain_id,
-        problem_id=problem.problem_id,
-        problem=problem.problem,
-        steps=problem.steps,
-        prefix_ids=(),
-        golds=problem.golds,
-    )
