@@ -84,7 +84,8 @@ class RejectReason(StrEnum):
     FILTERED = "filtered"
 
 
-class RowLocation(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLocation:
     """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1.
 
     `file` is empty for the rows that a Python call gave; `line` is then their number in the call. `str()` is the place for
@@ -451,7 +452,8 @@ class StepOpinion(StrEnum):
     BAD = "bad"
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
     """The verdict of a critique. `first_error`: number of the first step with an error, from 1; only with the kind ERROR.
     `steps`: what it says of each step; empty where the template asks for the first error alone, None where it skips a step."""
 

@@ -1,8 +1,8 @@
 """Tables. Each is declared once, as a class whose annotated fields are its columns, in their order.
 
 Only a field of `T | None` may be null. An `int` has 32 bits, a `StrEnum` is a text with a dictionary, a tuple is a list, and a
-record in a tuple a struct. A field that is a record itself stands for the fields of that record, which are all null where it is
-None. `records.Column` in an annotation says what is otherwise.
+record in a tuple a struct, which is read as a dict. A field that is a record itself stands for the fields of that record, which
+are all null where it is None. `records.Column` in an annotation says what is otherwise.
 """
 
 import types
