@@ -71,11 +71,10 @@ from pipeline.runtime.scoring.tables import scores_table
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores
 from pipeline.searches.log import nodes_of, root_of
-from pipeline.searches.problem import ProblemSearch, SearchProblem
+from pipeline.searches.problem import ProblemSearch
 from pipeline.searches.results import tables_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import write_shard
-from pipeline.storage.units import input_rows, staged_row
 from pipeline.verifiers.base import CheckedStep, Covers, Fault, Finding, StepVerdict
 from tests import strategies as our
 from tests.settings import estimator_settings
@@ -110,10 +109,10 @@ def labels(chains: Sequence[Chain]) -> pa.Table:
 @given(st.lists(our.input_rows(), max_size=5))
 def test_input_rows_come_back_as_they_went_in(rows: list[InputRow]) -> None:
     bare = [replace(row, given_outcome=None) for row in rows]
-    table = INPUTS.to_table(list(map(staged_row, bare)))
+    table = INPUTS.to_table(bare)
     assert table.schema.equals(TABLES["inputs"].schema)
-    assert input_rows(table) == bare
-    assert input_rows(INPUTS.with_extra(GIVEN_OUTCOME).to_table(list(map(staged_row, rows)))) == rows
+    assert INPUTS.from_table(table) == bare
+    assert INPUTS.with_extra(GIVEN_OUTCOME).from_table(INPUTS.with_extra(GIVEN_OUTCOME).to_table(rows)) == rows
 
 
 @given(st.lists(our.rollouts(), max_size=8))
@@ -298,8 +297,16 @@ def findings_of(chains: pa.Table) -> pa.Table:
     return findings_table(chains, [[CheckedStep(finding=said), CheckedStep(fault=Fault.DEADLINE)]], verifier="own")
 
 
-SEARCHED = SearchProblem(
-    row=7, problem_id="p" * 20, problem="ф?", chain_id="c" * 20, gold_answer="3", golds=("3",), source_id="x"
+SEARCHED = ChainText(
+    row=7,
+    steps=(),
+    prefix_ids=(),
+    problem_id="p" * 20,
+    problem="ф?",
+    chain_id="c" * 20,
+    gold_answer="3",
+    golds=("3",),
+    source_id="x",
 )
 
 
@@ -399,7 +406,7 @@ def every_table() -> dict[str, pa.Table]:
     to_score = pa.Table.from_pylist([{**known, "prefix_ids": ["e" * 20, "f" * 20]}], schema=TABLES["chains"].schema)
     scored = [StepScores(scores=(0.25, None), positions=(7, None), fault="too_long", n_tokens=9)]
     return {
-        "inputs": INPUTS.to_table([staged_row(row), staged_row(bare)]),
+        "inputs": INPUTS.to_table([row, bare]),
         "solutions": SOLUTIONS.to_table([drawn]),
         "rollouts": ROLLOUTS.to_table([rollout]),
         "promotions": PROMOTIONS.to_table([PROMOTED]),

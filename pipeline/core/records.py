@@ -17,6 +17,7 @@ class Column(NamedTuple):
 Coded = Annotated[str, Column(type="coded")]
 Int8 = Annotated[int, Column(type="int8")]
 Int64 = Annotated[int, Column(type="int64")]
+Golds = Annotated[tuple[str, ...], Column(name="gold_answers")]
 StepEnds = Annotated[tuple[int, ...], Column(name="step_ends")]
 
 TOO_LONG = "too_long"
@@ -83,7 +84,8 @@ class RejectReason(StrEnum):
     FILTERED = "filtered"
 
 
-class RowLocation(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLocation:
     """Where an input row is: the file and its line (JSONL) or row (Parquet, data sets), counted from 1.
 
     `file` is empty for the rows that a Python call gave; `line` is then their number in the call. `str()` is the place for
@@ -116,8 +118,8 @@ class Problem:
     """A question with its known final answers; each of `golds` counts as correct."""
 
     problem_id: str
-    text: str
-    golds: tuple[str, ...]
+    text: Annotated[str, Column(name="problem")]
+    golds: Golds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +134,8 @@ class Solution:
     chain_id: str
     problem_id: str
     source_id: str | None
-    text: str
-    ends: tuple[int, ...]
+    text: Annotated[str, Column(name="solution")]
+    ends: StepEnds
     token_ids: tuple[int, ...] = ()
     token_ends: tuple[int, ...] = ()
     complete: bool = True
@@ -399,16 +401,29 @@ class StepValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChainText:
-    """A chain as a scorer or a judge reads it. `prefix_ids`: an id for each step, of the prefix that ends with it; equal
-    prefixes have equal ids. `golds`: the known answers, empty where nobody may see them."""
+class NumberedChain:
+    """A chain of a run over chains. `row`: its number in the input, from 0. `gold_answer`: the known answer, if there is one.
+    `final_answer`: what the chain states, `outcome`: whether that is correct."""
 
+    row: Int64 = 0
     chain_id: str
     problem_id: str
+    source_id: str | None = None
     problem: str
+    gold_answer: str | None = None
     steps: tuple[str, ...]
+    final_answer: str | None = None
+    outcome: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainText(NumberedChain):
+    """A chain as a scorer, a judge or a search reads it. `prefix_ids`: an id for each step, of the prefix that ends with it;
+    equal prefixes have equal ids. `golds`: the known answers, of a search those that the grader can read. A scorer
+    and a judge see neither answers nor the outcome, but for `golds` where the judge may."""
+
     prefix_ids: tuple[str, ...]
-    golds: tuple[str, ...] = ()
+    golds: Golds = ()
 
 
 class ReadingKind(StrEnum):
@@ -437,7 +452,8 @@ class StepOpinion(StrEnum):
     BAD = "bad"
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
     """The verdict of a critique. `first_error`: number of the first step with an error, from 1; only with the kind ERROR.
     `steps`: what it says of each step; empty where the template asks for the first error alone, None where it skips a step."""
 

@@ -1,8 +1,8 @@
 """Tables. Each is declared once, as a class whose annotated fields are its columns, in their order.
 
 Only a field of `T | None` may be null. An `int` has 32 bits, a `StrEnum` is a text with a dictionary, a tuple is a list, and a
-record in a tuple a struct. A field that is a record itself stands for the fields of that record. `records.Column` in an
-annotation says what is otherwise.
+record in a tuple a struct, which is read as a dict. A field that is a record itself stands for the fields of that record, which
+are all null where it is None. `records.Column` in an annotation says what is otherwise.
 """
 
 import types
@@ -30,10 +30,11 @@ TABLES: dict[str, "Table[Any]"] = {}
 class Table(Generic[Record]):
     """A table of records. `schema`: its columns; no writer adds others.
 
-    `key`: the columns that identify a row of the log and define the order; empty for a table outside the log. `ordered`: rows
-    are written in that order, because records come in any. `extra`: groups of columns that only some files have, see
-    `with_extra`. `late`: columns that files of earlier versions lack. `read`: the record of `from_table`, if it has only some
-    of the columns. Raises ValueError for a name that another table has.
+    `columns`: those of the record that are stored, in this order; None: all. `key`: the columns that identify a row of the log
+    and define the order; empty for a table outside the log. `ordered`: rows are written in that order, because records come in
+    any. `extra`: groups of columns that only some files have, see `with_extra`. `late`: columns that files of earlier versions
+    lack. `read`: the record of `from_table`, if it has only some of the columns. Raises ValueError for a name that another
+    table has.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Table(Generic[Record]):
         name: str,
         record: type[Record],
         *,
+        columns: Sequence[str] | None = None,
         key: tuple[str, ...] = (),
         ordered: bool = False,
         extra: Sequence[Sequence[str]] = (),
@@ -51,9 +53,12 @@ class Table(Generic[Record]):
             raise ValueError(f"there is already a table {name}")
         self.name, self.key = name, key
         self._ordered, self._extra, self._late = ordered, extra, late
-        self._columns = {kind.column: (path, kind) for path, kind in _columns(_fields(record))}
+        fields = _fields(record)
+        # The first of several places of a column counts.
+        own = {kind.column: (path, kind) for path, kind in reversed([*_columns(fields)])}
+        self._columns = {column: own[column] for column in columns or reversed(own)}
         self._read = read or record
-        self._read_fields = _fields(self._read)
+        self._read_fields = _fields(read) if read else fields
         self.schema = self._without({column for group in extra for column in group})
         TABLES[name] = self
 
@@ -77,7 +82,7 @@ class Table(Generic[Record]):
         columns: dict[str, list[Any]] = {}
         for name in self.schema.names:
             path, kind = self._columns[name]
-            values = map(attrgetter(path), records)
+            values = map(attrgetter(*path) if len(path) == 1 else partial(_at, path), records)
             columns[name] = [value or None for value in values] if kind.null_if_empty else list(values)
         return self.of_columns(columns)
 
@@ -86,7 +91,8 @@ class Table(Generic[Record]):
         return pa.Table.from_arrays([_array(columns[field.name], field) for field in self.schema], schema=self.schema)
 
     def from_table(self, table: pa.Table) -> list[Any]:
-        """The records of rows. A column that the table lacks is None. Raises ValueError for a value that no record has."""
+        """The records of rows. Where the table lacks a column, the field has its default, or None. Raises ValueError for values
+        that no record has."""
         return list(_records(self._read, self._read_fields, table))
 
     def keys(self, table: pa.Table) -> list[tuple[Any, ...]]:
@@ -100,6 +106,11 @@ class Table(Generic[Record]):
 
     def _without(self, absent: set[str]) -> pa.Schema:
         return pa.schema([kind.field for name, (_, kind) in self._columns.items() if name not in absent])
+
+
+def records_of(record: type[Record], table: pa.Table) -> list[Record]:
+    """Records whose fields are among the columns of a table, as `Table.from_table` reads them."""
+    return list(_records(record, _fields(record), table))
 
 
 def log_tables() -> dict[str, Table[Any]]:
@@ -171,28 +182,44 @@ def _fields(record: type[Any]) -> dict[str, _Kind]:
     return {name: kind._replace(column=kind.column or name) for name, kind in found.items()}
 
 
-def _columns(fields: Mapping[str, _Kind], path: str = "") -> Iterator[tuple[str, _Kind]]:
+def _columns(
+    fields: Mapping[str, _Kind], path: tuple[str, ...] = (), *, nullable: bool = False
+) -> Iterator[tuple[tuple[str, ...], _Kind]]:
     """The columns of a record's fields, each with the place of its value there."""
     for name, kind in fields.items():
+        kind = kind._replace(nullable=kind.nullable or nullable)
         if kind.record is not None:
-            yield from _columns(kind.fields, f"{path}{name}.")
+            yield from _columns(kind.fields, (*path, name), nullable=kind.nullable)
         else:
-            yield f"{path}{name}", kind
+            yield (*path, name), kind
 
 
-def _records(record: type[Record], fields: Mapping[str, _Kind], table: pa.Table) -> Iterator[Record]:
-    columns: list[Iterable[Any]] = []
-    for kind in fields.values():
+def _at(path: tuple[str, ...], record: Any) -> Any:
+    for name in path:
+        record = None if record is None else getattr(record, name)
+    return record
+
+
+def _records(
+    record: type[Record], fields: Mapping[str, _Kind], table: pa.Table, *, nullable: bool = False
+) -> Iterator[Any]:
+    """`nullable`: None where the first column is null."""
+    columns: dict[str, Iterable[Any]] = {}
+    for name, kind in fields.items():
         if kind.record is not None:
-            columns.append(_records(kind.record, kind.fields, table))
-        elif kind.column not in table.column_names:
-            columns.append(repeat(None, table.num_rows))
-        else:
+            columns[name] = _records(kind.record, kind.fields, table, nullable=kind.nullable)
+        elif kind.column in table.column_names:
             stored = table[kind.column].to_pylist()
-            columns.append(stored if kind.read is None else map(kind.read, stored))
-    if is_dataclass(record):  # Its fields may be for keywords only.
-        return (record(**dict(zip(fields, values, strict=True))) for values in zip(*columns, strict=True))
-    return map(record, *columns)
+            columns[name] = stored if kind.read is None else map(kind.read, stored)
+        elif not is_dataclass(record):
+            columns[name] = repeat(getattr(record, "_field_defaults", {}).get(name), table.num_rows)
+    if not is_dataclass(record):
+        return map(record, *columns.values())
+    # Its fields may be for keywords only.
+    return (
+        None if nullable and values[0] is None else record(**dict(zip(columns, values, strict=True)))
+        for values in zip(*columns.values(), strict=True)
+    )
 
 
 def _array(values: Any, field: "pa.Field[Any]") -> Any:

@@ -13,14 +13,15 @@ from pipeline.core.records import (
     Coded,
     Critique,
     Finish,
+    InputRow,
     Int8,
     Int64,
+    NumberedChain,
     Promotion,
     Reading,
     Reject,
     Rollout,
     RolloutOutcome,
-    RowLocation,
     SampledSolution,
     StepEnds,
     Verdict,
@@ -34,23 +35,25 @@ _Scores = tuple[float | None, ...]
 _Counts = tuple[int | None, ...]
 
 
-class StagedRow(NamedTuple):
-    """A used row as its unit has it: a problem with a chain, or a problem for which the policy samples chains."""
-
-    problem_id: str
-    problem: str
-    gold_answers: tuple[str, ...]
-    chain_id: str | None
-    source_id: str | None
-    solution: str | None
-    step_ends: tuple[int, ...] | None
-    location: RowLocation
-    given_outcome: bool | None
-
-
 GIVEN_OUTCOME = "given_outcome"
 """The column of `inputs` in files with rows that say whether their solution's final answer is correct."""
-INPUTS = Table("inputs", StagedRow, extra=[[GIVEN_OUTCOME]])
+INPUTS = Table(
+    "inputs",
+    InputRow,
+    columns=(
+        "problem_id",
+        "problem",
+        "gold_answers",
+        "chain_id",
+        "source_id",
+        "solution",
+        "step_ends",
+        "file",
+        "line",
+        GIVEN_OUTCOME,
+    ),
+    extra=[[GIVEN_OUTCOME]],
+)
 TOKEN_IDS = "token_ids"
 """The column of `rollouts` in a run that stores their tokens (`sampling.store_tokens`)."""
 ROLLOUTS = Table("rollouts", Rollout, key=("rollout_id",), ordered=True, extra=[[TOKEN_IDS]], read=RolloutOutcome)
@@ -209,34 +212,13 @@ LABELS_GROWN = LABELS.with_extra(GROWN)
 LABELS_CONSENSUS = LABELS.with_extra(*CONSENSUS)
 
 
-class ChainColumns:
-    """A chain of a run over chains. `row`: its number in its input, from 0."""
-
-    row: Int64
-    chain_id: str
-    problem_id: str
-    source_id: str | None
-    problem: str
-    gold_answer: str | None
-    steps: tuple[str, ...]
-    final_answer: str | None
-    outcome: bool | None
-
-
-class StagedChainColumns(ChainColumns):
-    """`prefix_ids`: for each step an id of the prefix that ends with it, which is equal for equal prefixes. `gold_answers`: for
-    a judge that is shown the known answers (`judge.show_answer`), and for searches."""
-
-    prefix_ids: tuple[str, ...]
-    gold_answers: tuple[str, ...]
-
-
 GOLD_ANSWERS = "gold_answers"
-CHAINS = Table("chains", StagedChainColumns, extra=[[GOLD_ANSWERS]])
+"""The column of `chains` for a judge that is shown the known answers (`judge.show_answer`), and for searches."""
+CHAINS = Table("chains", ChainText, extra=[[GOLD_ANSWERS]])
 CHAINS_WITH_ANSWERS = CHAINS.with_extra(GOLD_ANSWERS)
 
 
-class _ScoreColumns(ChainColumns):
+class _ScoreColumns(NumberedChain):
     step_scores: _Scores
     step_positions: _Counts
     reliability: _Scores | None

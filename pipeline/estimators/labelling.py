@@ -13,32 +13,17 @@ from pipeline.core.records import (
     Chain,
     ChainShape,
     ChainValues,
-    Problem,
     RolloutOutcome,
-    Solution,
     StepValue,
     Trials,
     Verdict,
 )
+from pipeline.core.table import records_of
 from pipeline.core.tables import LABELS, LABELS_GROWN, rollout_outcomes
 from pipeline.data.steps import step_texts
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labels import after_error, p_outcome, rule_name
 
-_COLUMNS = (
-    "chain_id",
-    "problem_id",
-    "source_id",
-    "problem",
-    "gold_answers",
-    "solution",
-    "step_ends",
-    "root_prefix_id",
-    "prefix_ids",
-    "final_answer",
-    "outcome",
-    "policy",
-)
 _OF_PREFIXES = {
     **{name: name for name in ("value", "value_sd", "low", "high", "p_above", "unbiased_value", "unbiased_rollouts")},
     "n_correct": "counts.correct",
@@ -55,25 +40,8 @@ def stored_chains(labels: pa.Table) -> list[Chain]:
     """The chains of a labels table in its order. Their solutions have no token ids, and count as complete unless `grow`
     promoted them."""
     return [
-        Chain(
-            problem=Problem(problem_id=row["problem_id"], text=row["problem"], golds=tuple(row["gold_answers"])),
-            solution=Solution(
-                chain_id=row["chain_id"],
-                problem_id=row["problem_id"],
-                source_id=row["source_id"],
-                text=row["solution"],
-                ends=tuple(row["step_ends"]),
-                complete=not row.get(GROWN),
-                as_written=bool(row.get(GROWN)),
-            ),
-            root_prefix_id=row["root_prefix_id"],
-            prefix_ids=tuple(row["prefix_ids"]),
-            final_answer=row["final_answer"],
-            outcome=row["outcome"],
-            policy=row["policy"],
-            grown=row.get(GROWN),
-        )
-        for row in labels.select([*_COLUMNS, *({GROWN} & {*labels.column_names})]).to_pylist()
+        replace(chain, solution=replace(chain.solution, complete=False, as_written=True)) if chain.grown else chain
+        for chain in records_of(Chain, labels)
     ]
 
 

@@ -4,13 +4,14 @@ What a plug-in raises, asks wrongly or ends with wrongly is a PluginError, which
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
 from pipeline.core.errors import PluginError
-from pipeline.core.tables import SampleAnswer, ScoreAnswer
+from pipeline.core.records import ChainText
+from pipeline.core.tables import CHAINS, SampleAnswer, ScoreAnswer
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import (
     Ask,
@@ -35,44 +36,12 @@ _DOING = "search"
 _UNKNOWN = StepScore()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchProblem:
-    """A problem of a search. `row`: its number in the input. `gold_answer`: its known answer, if any; `golds`: those that
-    the grader can read. `chain_id`, `steps`, `final_answer` and `outcome`: of the chain that the input has; no steps: it has
-    none."""
-
-    row: int
-    problem_id: str
-    problem: str
-    chain_id: str
-    gold_answer: str | None = None
-    golds: tuple[str, ...] = ()
-    source_id: str | None = None
-    steps: tuple[str, ...] = ()
-    final_answer: str | None = None
-    outcome: bool | None = None
+def search_problems(chains: pa.Table, separator: str) -> list[ChainText]:
+    """The problems of staged chains, whose steps are joined by `separator`. One without steps has no chain of its own."""
+    return [replace(chain, steps=_joined(chain.steps, separator)) for chain in CHAINS.from_table(chains)]
 
 
-def search_problems(chains: pa.Table, separator: str) -> list[SearchProblem]:
-    """The problems of staged chains, whose steps are joined by `separator`."""
-    return [
-        SearchProblem(
-            row=row["row"],
-            problem_id=row["problem_id"],
-            problem=row["problem"],
-            chain_id=row["chain_id"],
-            gold_answer=row["gold_answer"],
-            golds=tuple(row["gold_answers"]),
-            source_id=row["source_id"],
-            steps=_joined(row["steps"], separator),
-            final_answer=row["final_answer"],
-            outcome=row["outcome"],
-        )
-        for row in chains.to_pylist()
-    ]
-
-
-def _joined(steps: list[str], separator: str) -> tuple[str, ...]:
+def _joined(steps: Sequence[str], separator: str) -> tuple[str, ...]:
     return tuple(f"{step}{separator}" for step in steps[:-1]) + tuple(steps[-1:])
 
 
@@ -81,7 +50,7 @@ class ProblemSearch:
     that the input has. `last_node`: id of the node to which each sample leads in the end. `tokens`: those of each node's last
     step."""
 
-    def __init__(self, problem: SearchProblem, search: Search) -> None:
+    def __init__(self, problem: ChainText, search: Search) -> None:
         self.problem = problem
         self.samples: dict[str, SampleAnswer] = {}
         self.scores: dict[str, ScoreAnswer] = {}

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.config.search import SearchConfig
-from pipeline.core.records import UNGRADED, Totals, Verdict
+from pipeline.core.records import UNGRADED, ChainText, Totals, Verdict
 from pipeline.core.tables import CANDIDATES, SEARCHES, ScoreAnswer
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.searches.base import Found, Stop, path_of
 from pipeline.searches.choice import is_enough
-from pipeline.searches.problem import ProblemSearch, SearchProblem
+from pipeline.searches.problem import ProblemSearch
 
 
 class Results(NamedTuple):
@@ -131,7 +131,7 @@ def _trusted(found: Found, last: ScoreAnswer | None, settings: SearchConfig) -> 
     return found.chosen is not None and is_enough(found.chosen, found.confidence, reliability, settings)
 
 
-def _of_problem(problem: SearchProblem) -> dict[str, Any]:
+def _of_problem(problem: ChainText) -> dict[str, Any]:
     return {
         "row": problem.row,
         "problem_id": problem.problem_id,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.core.ids import content_id, row_content
-from pipeline.core.records import InputRow, Problem, Solution
+from pipeline.core.records import InputRow
 from pipeline.core.tables import CHAINS as CHAINS_TABLE
-from pipeline.core.tables import GIVEN_OUTCOME, INPUTS, StagedRow
+from pipeline.core.tables import GIVEN_OUTCOME, INPUTS
 from pipeline.storage.commits import Commit
 from pipeline.storage.shards import ShardRecord, notes_of, verified_file, write_shard
 from pipeline.storage.storage import Storage
@@ -40,52 +40,12 @@ def write_units(storage: Storage, file_id: str, units: Sequence[Sequence[InputRo
     """Write one file with a row group per unit."""
     with_outcomes = any(row.given_outcome is not None for rows in units for row in rows)
     table = INPUTS.with_extra(GIVEN_OUTCOME) if with_outcomes else INPUTS
-    groups: list[pa.Table] = [table.to_table(list(map(staged_row, rows))) for rows in units]
+    groups: list[pa.Table] = [table.to_table(rows) for rows in units]
     notes = {UNITS: json.dumps([unit_id_of(rows) for rows in units])}
     again = {row.problem.problem_id: row.again for rows in units for row in rows if row.again}
     if again:
         notes[AGAIN] = json.dumps(again, sort_keys=True)
     return write_shard(storage, TABLE, file_id, groups, notes=notes)
-
-
-def staged_row(row: InputRow) -> StagedRow:
-    """A used row as `input_rows` reads it again, but for `again` and `mended`."""
-    chain = row.solution
-    return StagedRow(
-        problem_id=row.problem.problem_id,
-        problem=row.problem.text,
-        gold_answers=row.problem.golds,
-        chain_id=chain.chain_id if chain else None,
-        source_id=row.source_id,
-        solution=chain.text if chain else None,
-        step_ends=chain.ends if chain else None,
-        location=row.location,
-        given_outcome=row.given_outcome,
-    )
-
-
-def input_rows(table: pa.Table) -> list[InputRow]:
-    """The rows of a table of inputs."""
-    return list(map(_input_row, INPUTS.from_table(table)))
-
-
-def _input_row(row: StagedRow) -> InputRow:
-    solution = None
-    if row.chain_id is not None and row.solution is not None and row.step_ends is not None:
-        solution = Solution(
-            chain_id=row.chain_id,
-            problem_id=row.problem_id,
-            source_id=row.source_id,
-            text=row.solution,
-            ends=row.step_ends,
-        )
-    return InputRow(
-        location=row.location,
-        source_id=row.source_id,
-        problem=Problem(problem_id=row.problem_id, text=row.problem, golds=row.gold_answers),
-        solution=solution,
-        given_outcome=row.given_outcome,
-    )
 
 
 def write_chains(storage: Storage, file_id: str, units: Mapping[str, pa.Table]) -> ShardRecord:
@@ -115,7 +75,7 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
             file = verified_file(storage, shard)
             again = again_of(notes_of(file))
             for group in range(file.num_row_groups):
-                yield noted_rows(input_rows(file.read_row_group(group, use_threads=False)), again)
+                yield noted_rows(INPUTS.from_table(file.read_row_group(group, use_threads=False)), again)
 
 
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:
@@ -126,7 +86,7 @@ def again_of(notes: Mapping[str, str]) -> dict[str, int]:
 def unit_rows(storage: Storage, unit: UnitRef) -> list[InputRow]:
     """The rows of one unit. The chains of a problem are adjacent. Raises StoreError."""
     file = verified_file(storage, unit.shard)
-    rows = input_rows(file.read_row_group(unit.group, use_threads=False))
+    rows = INPUTS.from_table(file.read_row_group(unit.group, use_threads=False))
     return noted_rows(rows, again_of(notes_of(file)))
 
 

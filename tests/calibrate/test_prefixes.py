@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.analysis.calibrate.prefixes import ScoredSteps, match_prefixes
+from pipeline.analysis.agree.human import ModelChain, ScoredChain
+from pipeline.analysis.calibrate.prefixes import match_prefixes
 
 Row = dict[str, Any]
 
@@ -27,9 +28,14 @@ def row(problem: str, *steps: str, **other: Any) -> Row:
     return made | other
 
 
-def scored(problem: str, *steps: str, own: float | None = 0.5, **other: Any) -> ScoredSteps:
-    given: dict[str, Any] = {"given": (own,) * len(steps), "own": (own,) * len(steps), "calibrated": False}
-    return ScoredSteps(problem=problem, steps=steps, **given | other)
+def scored(problem: str, *steps: str, own: float | None = 0.5, given: float | None = None) -> ScoredChain:
+    """A chain with the model's own scores, calibrated where others are `given`."""
+    raw, size = (own,) * len(steps), len(steps)
+    chain = ModelChain(
+        source_id=None, problem=problem, steps=steps, values=raw if given is None else (given,) * size,
+        labels=(None,) * size, outcome=None, terminal=False,
+    )  # fmt: skip
+    return ScoredChain(chain=chain, raw=None if given is None else raw, file="", row=1)
 
 
 def test_only_measured_prefixes_are_trials() -> None:
@@ -91,7 +97,7 @@ def test_problems_are_numbered_by_their_text_and_not_by_their_order() -> None:
 
 
 def test_calibrated_scores_are_beside_the_models_own() -> None:
-    found = match_prefixes([scored("a", "s", own=0.9, given=(0.4,), calibrated=True)], [row("a", "s")])
+    found = match_prefixes([scored("a", "s", own=0.9, given=0.4)], [row("a", "s")])
     assert found.trials.scores.tolist() == [0.9]
     assert found.calibrated is not None
     assert found.calibrated.tolist() == [0.4]

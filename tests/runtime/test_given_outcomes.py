@@ -1,11 +1,10 @@
 """Outcomes that the data give count for solutions that state no answer, and for no others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,7 +25,7 @@ from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.chains import LeftOutRows
 from pipeline.runtime.chain_run.given import chain_tables
-from pipeline.storage.units import input_rows
+from pipeline.storage.units import noted_rows
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
 from tests.settings import GraderChange
@@ -100,10 +99,10 @@ def test_regrade_gives_the_same_to_chains_that_no_longer_state_an_answer(tmp_pat
 
 
 def test_an_audit_proves_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(table: pa.Table) -> list[InputRow]:
-        return [replace(row, given_outcome=not row.given_outcome) for row in input_rows(table)]
+    def other(rows: Sequence[InputRow], again: Mapping[str, int]) -> list[InputRow]:
+        return [replace(row, given_outcome=not row.given_outcome) for row in noted_rows(rows, again)]
 
-    monkeypatch.setattr(audit_labels, "input_rows", other)
+    monkeypatch.setattr(audit_labels, "noted_rows", other)
     faults = [finding.fault for finding in audited(folder).findings]
     assert len(faults) == 3
     assert all("states no answer, so its outcome is the one in the input" in fault for fault in faults)

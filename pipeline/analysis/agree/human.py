@@ -157,6 +157,22 @@ class ModelChain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredChain:
+    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`,
+    `row`: where it is, counted from 1."""
+
+    chain: ModelChain
+    raw: tuple[float | None, ...] | None
+    file: str
+    row: int
+
+    @property
+    def own(self) -> tuple[float | None, ...]:
+        """The model's own scores."""
+        return self.chain.values if self.raw is None else self.raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPair:
     human: HumanChain
     labelled: ModelChain

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.agree.classes import Classes, error_classes
-from pipeline.analysis.agree.human import ChainPair, HumanChain, MatchedChains, Unusable, match, subsets
+from pipeline.analysis.agree.human import (
+    ChainPair,
+    HumanChain,
+    MatchedChains,
+    ScoredChain,
+    Unusable,
+    match,
+    subsets,
+)
 from pipeline.analysis.agree.judged import (
     Judged,
     MethodResult,
@@ -24,7 +32,7 @@ from pipeline.analysis.agree.judged import (
     undefined,
 )
 from pipeline.analysis.agree.people import read_humans, read_originals, refuse_miscounted
-from pipeline.analysis.agree.scores import ScoredChain, StepScores, read_step_scores
+from pipeline.analysis.agree.scores import StepScores, read_step_scores
 from pipeline.analysis.agree.step_scores import (
     LengthFigures,
     LowestOnLast,

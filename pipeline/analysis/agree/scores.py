@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.agree.human import ModelChain, text_key
+from pipeline.analysis.agree.human import ModelChain, ScoredChain, text_key
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.tables import RAW_STEP_SCORES
@@ -24,17 +24,6 @@ _OPTIONAL = ("source_id", "outcome", "model", RAW_STEP_SCORES)
 _ROW = "row"
 _NOISE = 1e-4
 """Scores of one chain that differ by less are the same: a model computes with other roundings in another batch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredChain:
-    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`,
-    `row`: where it is, counted from 1."""
-
-    chain: ModelChain
-    raw: tuple[float | None, ...] | None
-    file: str
-    row: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

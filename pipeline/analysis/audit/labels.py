@@ -46,7 +46,7 @@ from pipeline.core.records import (
     Totals,
     Trials,
 )
-from pipeline.core.tables import LEARNED, PROMOTIONS, SOLUTIONS, TOKEN_IDS
+from pipeline.core.tables import INPUTS, LEARNED, PROMOTIONS, SOLUTIONS, TOKEN_IDS
 from pipeline.data.grown import grown_chains, grown_id, in_rounds, with_passed
 from pipeline.estimators.base import Estimator, RolloutRange
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -56,7 +56,7 @@ from pipeline.storage.commits import FOLDER, UNIT, Commit, RecordSequence, commi
 from pipeline.storage.editions import LABELS, VERDICTS, current_shards, current_states, edition_settings
 from pipeline.storage.run_record import LABEL, NAME
 from pipeline.storage.shards import ShardRecord
-from pipeline.storage.units import TABLE, again_of, content_of, input_rows, noted_rows, unit_id_of
+from pipeline.storage.units import TABLE, again_of, content_of, noted_rows, unit_id_of
 
 _MAKE_AGAIN = "make the labels again with `relabel`"
 _LAST_DIGITS = 1e-9
@@ -141,7 +141,7 @@ class LabelAudit(RunAudit):
                     yield Finding(check=Check.ROWS, where=commit_name(commit), fault=fault, remedy=self._move_away)
 
     def rows(self, group: pa.Table, notes: Mapping[str, str]) -> Sequence[InputRow]:
-        return noted_rows(input_rows(group), again_of(notes))
+        return noted_rows(INPUTS.from_table(group), again_of(notes))
 
     def row_faults(self, unit_id: str, rows: Sequence[InputRow], first: int, where: str) -> Iterator[Finding]:
         if self._grown:

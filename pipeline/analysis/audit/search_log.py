@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pipeline.core.records import Finish, Verdict
+from pipeline.core.records import ChainText, Finish, Verdict
 from pipeline.searches.base import WHOLE
 from pipeline.searches.ids import node_id, prefix_id, root_id, sample_id
 from pipeline.searches.log import FAILED_DRAW, failure
-from pipeline.searches.problem import SearchProblem
 
 Row = Mapping[str, Any]
 _UNGRADED = (Finish.ENGINE_FAILED, Finish.ABORT)
@@ -28,7 +27,7 @@ class _Known:
     ended: bool = False
 
 
-def sample_faults(problem: SearchProblem, samples: Sequence[Row]) -> Iterator[str]:
+def sample_faults(problem: ChainText, samples: Sequence[Row]) -> Iterator[str]:
     """The faults in the rows of `samples` of one problem."""
     about = f"of problem {problem.problem_id}"
     known = _known(problem, samples)
@@ -41,7 +40,7 @@ def sample_faults(problem: SearchProblem, samples: Sequence[Row]) -> Iterator[st
 
 
 def score_faults(
-    problem: SearchProblem, samples: Sequence[Row], scores: Sequence[Row], *, calibrated: bool
+    problem: ChainText, samples: Sequence[Row], scores: Sequence[Row], *, calibrated: bool
 ) -> Iterator[str]:
     """The faults in the rows of `stepscores` of one problem. `calibrated`: scores may differ from raw scores."""
     about = f"of problem {problem.problem_id}"
@@ -55,7 +54,7 @@ def score_faults(
             yield f"the score of prefix {row['prefix_id']} {about} {fault}"
 
 
-def _known(problem: SearchProblem, samples: Sequence[Row]) -> dict[str, _Known]:
+def _known(problem: ChainText, samples: Sequence[Row]) -> dict[str, _Known]:
     """The nodes that follow from the root, the given chain and the samples, by id."""
     known = {root_id(problem.problem_id): _Known(steps=())}
     steps: tuple[str, ...] = ()
@@ -85,7 +84,7 @@ def _pieces(row: Row) -> list[str]:
     return [row["text"][begin:end] for begin, end in pairwise((0, *row["step_ends"]))] or [""]
 
 
-def _sample_faults(problem: SearchProblem, row: Row, known: Mapping[str, _Known]) -> Iterator[str]:
+def _sample_faults(problem: ChainText, row: Row, known: Mapping[str, _Known]) -> Iterator[str]:
     if row["finish"] not in list(Finish):
         yield f"ended by {row['finish']!r:.60}, which is no way to end"
     if row["verdict"] is not None and row["verdict"] not in list(Verdict):
@@ -135,7 +134,7 @@ def _rises_to(ends: Sequence[int], last: int) -> bool:
     return not ends or (all(one < other for one, other in pairwise((0, *ends))) and ends[-1] == last)
 
 
-def _answer_faults(problem: SearchProblem, row: Row) -> Iterator[str]:
+def _answer_faults(problem: ChainText, row: Row) -> Iterator[str]:
     if not row["ended"]:
         if row["answer"] is not None or row["verdict"] is not None:
             yield "has an answer or a verdict, although its chain has not ended"

@@ -17,10 +17,10 @@ from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.records import Totals
+from pipeline.core.records import ChainText, Totals
 from pipeline.core.table import TABLES
 from pipeline.searches.base import Search
-from pipeline.searches.problem import ProblemSearch, SearchProblem, search_problems
+from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
 from pipeline.searches.results import part_totals, search_totals, tables_of
@@ -90,7 +90,7 @@ class SearchAudit(RunAudit):
 
 
 def _result_faults(
-    problem: SearchProblem,
+    problem: ChainText,
     search: Search,
     samples: Sequence[Row],
     scores: Sequence[Row],

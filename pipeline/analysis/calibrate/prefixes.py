@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.analysis.agree.human import key_of_texts
+from pipeline.analysis.agree.human import ScoredChain, key_of_texts, text_key
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.core.ids import content_id
 from pipeline.core.records import Origin
@@ -26,18 +26,6 @@ COLUMNS = (
     "problem", "steps", "prefix_ids", "origin", "unbiased_value", "unbiased_rollouts", "outcome", "estimator", "policy",
 )  # fmt: skip
 """The columns of `labels` that are read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredSteps:
-    """A chain with the scores of its steps. `given`: in the file; `own`: the model's own, which differ where the file has
-    `calibrated` ones."""
-
-    problem: str
-    steps: tuple[str, ...]
-    given: tuple[float | None, ...]
-    own: tuple[float | None, ...]
-    calibrated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +93,9 @@ class _Prefix:
     key: str
 
 
-def match_prefixes(scored: Iterable[ScoredSteps], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
+def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
     """The prefixes with scores and rollouts. `rows`: of `labels`, with COLUMNS."""
-    by_text = {key_of_texts(each.problem, each.steps): each for each in scored}
+    by_text = {text_key(each.chain): each for each in scored}
     found: list[_Prefix] = []
     seen: set[str] = set()
     matched: set[tuple[str, ...]] = set()
@@ -126,7 +114,7 @@ def match_prefixes(scored: Iterable[ScoredSteps], rows: Iterable[Mapping[str, An
     # By their hash, so that folds do not depend on the order of the run.
     numbers = {key: number for number, key in enumerate(sorted({each.key for each in found}))}
     ends = [each for each in found if each.fate is _Fate.end and each.score is not None]
-    calibrated = any(each.calibrated for each in by_text.values())
+    calibrated = any(each.raw is not None for each in by_text.values())
     return ScoredPrefixes(
         trials=_trials(used, numbers),
         calibrated=np.array([each.given for each in used], dtype=np.float64) if calibrated else None,
@@ -148,7 +136,7 @@ def match_prefixes(scored: Iterable[ScoredSteps], rows: Iterable[Mapping[str, An
     )
 
 
-def _prefixes(scored: ScoredSteps, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
+def _prefixes(scored: ScoredChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
     """Every step of a chain of the run. Adds the prefixes that count to `seen`."""
     for at, prefix in enumerate(row["prefix_ids"]):
         value, origin = row["unbiased_value"][at], row["origin"][at]
@@ -157,7 +145,7 @@ def _prefixes(scored: ScoredSteps, row: Mapping[str, Any], key: str, seen: set[s
             seen.add(prefix)
         yield _Prefix(
             fate=fate,
-            given=scored.given[at],
+            given=scored.chain.values[at],
             score=scored.own[at],
             value=float(row["outcome"]) if fate is _Fate.end else (value or 0.0),
             rollouts=1 if fate is _Fate.end else (row["unbiased_rollouts"][at] or 0),

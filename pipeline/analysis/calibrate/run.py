@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import __version__
-from pipeline.analysis.agree.scores import ScoredChain, StepScores, read_step_scores
+from pipeline.analysis.agree.scores import StepScores, read_step_scores
 from pipeline.analysis.calibrate.fit import (
     MapChoice,
     choose,
@@ -21,7 +21,6 @@ from pipeline.analysis.calibrate.prefixes import (
     COLUMNS,
     PrefixCounts,
     ScoredPrefixes,
-    ScoredSteps,
     match_prefixes,
 )
 from pipeline.analysis.calibrate.reliability import Reliability, reliability
@@ -95,7 +94,7 @@ def calibrate(config: CalibrateConfig) -> CalibrationReport:
     run = readable_run(storage, partial=config.partial)
     # Prefixes that `grow` promoted are no sample of what the policy writes: rollouts chose them.
     rows = (row for row in rows_of(storage, run, (*COLUMNS, GROWN)) if not row[GROWN])
-    found = match_prefixes(map(_scored_steps, scores.chains), rows)
+    found = match_prefixes(scores.chains, rows)
     _refuse_few(config, scores, found.counts)
     report = _report(config, scores, found, run.incomplete)
     with atomic_file(Path(config.out).expanduser()) as file:
@@ -124,17 +123,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     raise TypeError(f"{type(value)} has no form in JSON")
-
-
-def _scored_steps(scored: ScoredChain) -> ScoredSteps:
-    chain = scored.chain
-    return ScoredSteps(
-        problem=chain.problem,
-        steps=chain.steps,
-        given=chain.values,
-        own=chain.values if scored.raw is None else scored.raw,
-        calibrated=scored.raw is not None,
-    )
 
 
 def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, owed_units: int) -> CalibrationReport:

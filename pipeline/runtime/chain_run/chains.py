@@ -10,6 +10,7 @@ import pyarrow as pa
 from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Reject
+from pipeline.core.tables import CHAINS, GOLD_ANSWERS
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.stored_labels import frames_of, label_shards
@@ -96,22 +97,14 @@ def numbered(blocks: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table
         yield block.add_column(0, "row", rows).select(schema.names).cast(schema)
 
 
+_SHOWN = ("chain_id", "problem_id", "problem", "steps", "prefix_ids")
+"""The columns of chains that everybody may see."""
+
+
 def chain_texts(chains: pa.Table) -> list[ChainText]:
     """What a scorer or a judge gets of chains, with known answers where the table has the column `gold_answers`."""
-    columns = [values(chains, name) for name in ("chain_id", "problem_id", "problem", "steps", "prefix_ids")]
-    known = "gold_answers" in chains.column_names
-    golds = values(chains, "gold_answers") if known else [()] * chains.num_rows
-    return [
-        ChainText(
-            chain_id=chain,
-            problem_id=problem,
-            problem=text,
-            steps=tuple(each),
-            prefix_ids=tuple(of_steps),
-            golds=tuple(answers),
-        )
-        for chain, problem, text, each, of_steps, answers in zip(*columns, golds, strict=True)
-    ]
+    shown = [name for name in (*_SHOWN, GOLD_ANSWERS) if name in chains.column_names]
+    return CHAINS.from_table(chains.select(shown))
 
 
 def values(table: pa.Table, name: str) -> list[Any]:

@@ -23,7 +23,7 @@ from pipeline.runtime.unit_log import Finished, LogTable
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import failure
-from pipeline.searches.problem import ProblemSearch, SearchProblem
+from pipeline.searches.problem import ProblemSearch
 from pipeline.searches.results import part_totals, search_totals, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SEARCHES
 from pipeline.storage.unit_files import UnitFiles
@@ -154,7 +154,7 @@ class UnitSearches(LogOfChains):
     prefix."""
 
     def __init__(
-        self, work: "Searching", problems: Sequence[SearchProblem], files: UnitFiles, unit_target: UnitTarget
+        self, work: "Searching", problems: Sequence[ChainText], files: UnitFiles, unit_target: UnitTarget
     ) -> None:
         self.work = work
         self.now = asyncio.get_running_loop().time
@@ -183,7 +183,7 @@ class UnitSearches(LogOfChains):
         self._scores.drop(lambda key: key[1] not in self.searches[key[0]].scores)
 
     def missing(self) -> dict[int, ChainText]:
-        return {row: _chain_text(search.problem) for row, search in self.searches.items() if search.found is None}
+        return {row: search.problem for row, search in self.searches.items() if search.found is None}
 
     def fail(self, row: int) -> None:
         """Give a problem up that kills engines."""
@@ -321,14 +321,3 @@ def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
 def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:
     text = storable(stated[:MAX_ANSWER_KEPT]) if stated else None
     return answer._replace(answer=text, verdict=None if grade is None else grade.verdict)
-
-
-def _chain_text(problem: SearchProblem) -> ChainText:
-    return ChainText(
-        chain_id=problem.chain_id,
-        problem_id=problem.problem_id,
-        problem=problem.problem,
-        steps=problem.steps,
-        prefix_ids=(),
-        golds=problem.golds,
-    )
