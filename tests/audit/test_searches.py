@@ -241,15 +241,6 @@ def test_results_that_the_log_does_not_lead_to_are_found(table: str, change: Cha
     assert any(fault in each.fault and each.check is Check.SEARCHES for each in found), found
 
 
-def test_wrong_totals_are_found(run_dir: Path) -> None:
-    forger = Forger(run_dir)
-    whole = forger.last(UNIT)
-    forger.write(replace(whole, totals=replace(whole.totals, tokens=whole.totals.tokens + 1)))
-    (found,) = findings(run_dir)
-    assert found.check is Check.TOTALS
-    assert "its totals are wrong: tokens is" in found.fault
-
-
 def test_totals_that_follow_the_forged_table_do_not_hide_it(run_dir: Path) -> None:
     forger = Forger(run_dir)
     forger.change(UNIT, "searches", first(policy_tokens=lambda row: row["policy_tokens"] + 1))
@@ -290,12 +281,6 @@ def test_a_file_of_problems_without_its_units_is_found(run_dir: Path) -> None:
     """The forger writes the file without its notes."""
     Forger(run_dir).change(INPUT, "chains", every())
     assert any("does not say which units its chains are" in each.fault for each in findings(run_dir))
-
-
-def test_a_unit_of_no_problems_is_found(run_dir: Path) -> None:
-    forger = Forger(run_dir)
-    forger.write(replace(forger.last(UNIT), sequence_id="0" * 20))
-    assert any("belongs to no unit of the problems" in each.fault for each in findings(run_dir))
 
 
 def test_an_edition_is_no_record_of_a_search(run_dir: Path) -> None:
