@@ -1,6 +1,5 @@
 """`audit` proves a run of `search`: what a forger changes is found, wherever it is."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
@@ -21,7 +20,7 @@ from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_log import UnitLog
 from pipeline.storage.units import unit_chains, units_of, write_chains
 from tests.audit.forger import Change, Forger, Row, every, first, one_less, one_more
-from tests.audit.runs import copied
+from tests.audit.runs import copied, findings
 from tests.library import Library
 from tests.searches.runs import search_in, sums
 
@@ -38,13 +37,6 @@ def made(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 @pytest.fixture
 def run_dir(made: dict[str, Path], tmp_path: Path) -> Path:
     return copied(made["beam"], tmp_path)
-
-
-def findings(run_dir: Path) -> Sequence[Finding]:
-    report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert report.sound == (not report.findings and not report.owed)
-    assert all(finding.remedy and finding.where for finding in report.findings)
-    return report.findings
 
 
 def ended(row: Row) -> bool:
