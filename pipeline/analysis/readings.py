@@ -6,7 +6,6 @@ are. Only this module of `analysis` knows judges. It asks none of them for a cri
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -59,53 +58,38 @@ def reader_of(settings: Settings) -> Reader:
     return read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RereadJudge:
-    """What became of the critiques of a judge. `number`: of the new edition of readings; None where no reading has changed.
-    `fault`: why they were not read again; empty where they were."""
-
-    name: str
-    critiques: int = 0
-    changed: int = 0
-    number: int | None = None
-    fault: str = ""
-
-
-def reread_judges(storage: Storage, *, lock: bool) -> Iterator[RereadJudge]:
-    """Read the critiques of each judge of a run again. A judge that cannot be read, is unfinished or is at work has a `fault`.
-    Raises StoreError for a run directory that cannot be read."""
+def reread_lines(storage: Storage, *, lock: bool) -> Iterator[str]:
+    """Read the critiques of each judge of a run again, and say in a line what became of them. A judge that cannot be read, is
+    unfinished or is at work is left as it is. Raises StoreError for a run directory that cannot be read."""
     for name in judge_names(storage):
         own = judge_storage(storage, name)
         try:
             with hold_lock(own, lock=lock):
-                yield _reread(own, judge_at(own))
+                critiques, changed = _reread(own, judge_at(own))
         except (UsageError, StoreError, RunConflict, ValueError) as error:
-            yield RereadJudge(name=name, fault=str(error))
-
-
-def reread_lines(storage: Storage, *, lock: bool) -> Iterator[str]:
-    """What became of each judge, in a line. Raises as `reread_judges` does."""
-    for judge in reread_judges(storage, lock=lock):
-        if judge.fault:
-            yield f"judge {judge.name}: not read again: {judge.fault}"
+            yield f"judge {name}: not read again: {error}"
             continue
-        read = f"judge {judge.name}: {format_count(judge.critiques, 'critique')} read again"
-        if judge.number is None:
-            yield f"{read}, and all say what they said before"
+        read = f"judge {name}: {format_count(critiques, 'critique')} read again"
+        if changed:
+            yield f"{read}, {format_count(changed, 'reading')} changed; labels by consensus follow the new ones"
         else:
-            changed = format_count(judge.changed, "reading")
-            yield f"{read}, {changed} changed; labels by consensus follow the new ones"
+            yield f"{read}, and all say what they said before"
 
 
-def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
+def _reread(own: Storage, judge: StoredJudge) -> tuple[int, int]:
+    """Read the critiques of a judge again. Returns the number of critiques, and how many readings have changed; if any has,
+    there is a new edition of readings."""
     reader = reader_of(judge.run.identity)
     editions, _ = repaired_editions(own, judge.run.wholes)
+    units = {unit.unit_id: unit for unit in judge.run.units}
     critiques = changed = 0
     tables: dict[str, pa.Table] = {}
     for unit_id, table in critique_tables(judge):
-        tables[unit_id] = _newly_read(own, judge, reader, unit_id, table)
+        readings = reader(table, unit_chains(own, units[unit_id]))
+        ids = map(str, table["critique_id"].to_pylist())
+        tables[unit_id] = READINGS_TABLE.to_table(list(map(NewReading, ids, readings)))
         critiques += table.num_rows
-        changed += sum(was != now for was, now in zip(readings_of(table), readings_of(tables[unit_id]), strict=True))
+        changed += sum(was != now for was, now in zip(readings_of(table), readings, strict=True))
     edition = current_edition(editions, judge.run.wholes)
     if changed:
         files = [
@@ -114,12 +98,4 @@ def _reread(own: Storage, judge: StoredJudge) -> RereadJudge:
         edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, files, command="regrade")
         publish_or_refuse(own, edition)
     arrange(own, current_files((judge.run.staged, *judge.run.wholes.values()), edition))
-    number = edition.number if edition and changed else None
-    return RereadJudge(name=judge.name, critiques=critiques, changed=changed, number=number)
-
-
-def _newly_read(own: Storage, judge: StoredJudge, reader: Reader, unit_id: str, critiques: pa.Table) -> pa.Table:
-    (unit,) = (unit for unit in judge.run.units if unit.unit_id == unit_id)
-    readings = reader(critiques, unit_chains(own, unit))
-    ids = [str(each) for each in critiques["critique_id"].to_pylist()]
-    return READINGS_TABLE.to_table(list(map(NewReading, ids, readings)))
+    return critiques, changed

@@ -277,9 +277,15 @@ def _critiques(status: RunStatus) -> Iterator[str]:
     if status.units_done:
         yield _line("critiques", f"{totals.rollouts:,} of {format_count(totals.chains, 'chain')}")
         yield _line("", f"{totals.incorrect:,} name an error, {totals.correct:,} find none")
-    for kind, why in WHY_NO_VERDICT.items():
-        if critiques := _of_kind(totals, kind):
-            yield _line("", f"{format_count(critiques, 'critique')} without a verdict: {why}")
+    for kind, critiques in (
+        (ReadingKind.UNPARSEABLE, totals.no_answer),
+        (ReadingKind.OUT_OF_RANGE, totals.ungraded),
+        (ReadingKind.CUT, totals.truncated),
+        (ReadingKind.TOO_LONG, totals.too_long),
+        (ReadingKind.FAILED, totals.engine_failed),
+    ):
+        if critiques:
+            yield _line("", f"{format_count(critiques, 'critique')} without a verdict: {WHY_NO_VERDICT[kind]}")
     if unfinished.rollouts:
         yield _line("", f"{format_count(unfinished.rollouts, 'critique')} more in unfinished units")
     if tokens := totals.tokens + unfinished.tokens:
@@ -335,17 +341,6 @@ def _searches(status: RunStatus) -> Iterator[str]:
 
 def _of_models(policy: int, scorer: int) -> str:
     return f"{policy:,} of the policy" + (f", {scorer:,} computed by the scorer" if scorer else "")
-
-
-def _of_kind(totals: Totals, kind: ReadingKind) -> int:
-    """Critiques without a verdict, see `stored_critiques.critique_totals`."""
-    return {
-        ReadingKind.UNPARSEABLE: totals.no_answer,
-        ReadingKind.OUT_OF_RANGE: totals.ungraded,
-        ReadingKind.CUT: totals.truncated,
-        ReadingKind.TOO_LONG: totals.too_long,
-        ReadingKind.FAILED: totals.engine_failed,
-    }[kind]
 
 
 def _parts(name: str, parts: Sequence[ObservedPart], made: Callable[[Totals], str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Makes small run directories with data of every kind, which tests audit and damage."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -8,8 +9,10 @@ from unittest.mock import patch
 import polars as pl
 
 from pipeline.__main__ import compose_label
+from pipeline.analysis.audit.findings import Finding
+from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
-from pipeline.config.changes import RegradeConfig, RelabelConfig
+from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.config.label import LabelConfig
 from pipeline.engines import oracle
@@ -88,3 +91,10 @@ def files(run_dir: Path) -> dict[str, bytes]:
     """File name -> content. The lock has no content and is left out."""
     found = (path for path in sorted(run_dir.rglob("*")) if path.is_file() and path.name != ".lock")
     return {path.relative_to(run_dir).as_posix(): path.read_bytes() for path in found}
+
+
+def findings(run_dir: Path) -> Sequence[Finding]:
+    """What an audit finds. Each finding says where, and what to do."""
+    found = audit(AuditConfig(run_dir=str(run_dir))).findings
+    assert all(finding.remedy and finding.where for finding in found)
+    return found

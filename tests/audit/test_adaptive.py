@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import rollout_id
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.shards import aside_name
 from tests.audit.forger import Forger, changed
-from tests.audit.runs import copied
+from tests.audit.runs import copied, findings
 from tests.library import SMALL, Library
 from tests.runtime.adaptive import log, proved, settings, sums
 from tests.runtime.in_process import label_in_process
@@ -33,10 +33,6 @@ def runs(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     for run_dir in found.values():
         proved(run_dir.parent)
     return found
-
-
-def findings(run_dir: Path, check: Check) -> list[Finding]:
-    return [found for found in audit(AuditConfig(run_dir=str(run_dir))).findings if found.check is check]
 
 
 def issues(rows: Rows, prefix: str) -> Rows:
@@ -95,9 +91,7 @@ def test_what_was_changed_with_its_checksum_is_found(
 ) -> None:
     run_dir = copied(runs[name], tmp_path)
     Forger(run_dir).change(UNIT, table, changed(change))
-    assert any(fault in found.fault for found in findings(run_dir, check)), audit(
-        AuditConfig(run_dir=str(run_dir))
-    ).findings
+    assert any(found.check is check and fault in found.fault for found in findings(run_dir)), findings(run_dir)
 
 
 def test_a_changed_target_is_found_where_rollouts_report(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -105,7 +99,7 @@ def test_a_changed_target_is_found_where_rollouts_report(runs: dict[str, Path], 
     forger = Forger(run_dir)
     commit = forger.last(UNIT)
     forger.write(replace(commit, unit_target=replace(commit.unit_target, rollouts=commit.unit_target.rollouts + 5)))
-    assert any(" lacks " in found.fault for found in findings(run_dir, Check.ROLLOUTS))
+    assert any(" lacks " in found.fault for found in findings(run_dir))
 
 
 def test_pruning_keeps_kernels_that_other_units_began_with(tmp_path: Path) -> None:
@@ -129,7 +123,7 @@ def test_a_damaged_kernel_is_made_again_and_who_began_with_it_goes_on(library: L
     kernels = list((run_dir / "kernels").iterdir())
     for file in kernels:
         file.write_bytes(file.read_bytes()[:-1])
-    assert {f"kernels/{file.name}" for file in kernels} <= {found.where for found in findings(run_dir, Check.FILES)}
+    assert {f"kernels/{file.name}" for file in kernels} <= {found.where for found in findings(run_dir)}
     before = log(tmp_path)
     mended = label_in_process(settings(tmp_path, ROWS, "estimator=pooled", *SMALL))
     assert len(mended.damaged) >= 2

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import content_id
@@ -29,7 +29,7 @@ from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.starts import FOLDER as STARTS
 from tests.audit.forger import Change, Forger, first, one_less, one_more
-from tests.audit.runs import EXTENDED, config, files
+from tests.audit.runs import EXTENDED, config, files, findings
 from tests.library import Library
 from tests.runtime.in_process import label_in_process
 
@@ -45,10 +45,6 @@ def run_dir(library: Library, tmp_path: Path) -> Path:
     # What a start only reports is not proved.
     shutil.rmtree(run_dir / STARTS)
     return run_dir
-
-
-def findings(run_dir: Path) -> list[Finding]:
-    return list(audit(AuditConfig(run_dir=str(run_dir))).findings)
 
 
 def named(run_dir: Path) -> set[str]:
@@ -150,13 +146,7 @@ FORGERIES: list[tuple[str, str, Change, Check, str]] = [
     (UNIT, "rollouts", first(issue_index=77), Check.ROLLOUTS, "stored as issue 77"),
     (UNIT, "rollouts", first(prefix_id="f" * 20), Check.ROLLOUTS, "was never planned"),
     (UNIT, "rollouts", first(n_tokens=10**6), Check.TOTALS, "tokens is"),
-    (
-        UNIT,
-        "rollouts",
-        first(verdict="timeout"),
-        Check.TOTALS,
-        "ungraded is 0, but the log has 1",
-    ),
+    (UNIT, "rollouts", first(verdict="timeout"), Check.TOTALS, "ungraded is 0, but the log has 1"),
     (UNIT, "rollouts", first(verdict="timeout"), Check.LABELS, "n_ungraded"),
     (UNIT, "rollouts", first(finish="abandoned"), Check.ROLLOUTS, "invalid content"),
     (UNIT, "rollouts", lambda table: table.drop_columns(["text"]), Check.FILES, "has another schema"),

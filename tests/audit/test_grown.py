@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.records import InputRow
 from pipeline.storage.commits import INPUT, Commit, commit_name, encode_commit, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.units import staged_rows, write_units
+from tests.audit.runs import findings
 from tests.runtime.growing import chains, label
 
 pytestmark = pytest.mark.slow
@@ -33,10 +33,6 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run_dir(grown: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(grown, tmp_path / "run"))
-
-
-def findings(run_dir: Path) -> list[Finding]:
-    return list(audit(AuditConfig(run_dir=str(run_dir))).findings)
 
 
 def faults(run_dir: Path) -> str:

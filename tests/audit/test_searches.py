@@ -1,6 +1,5 @@
 """`audit` proves a run of `search`: what a forger changes is found, wherever it is."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.audit.findings import Check, Finding
+from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
@@ -21,7 +20,7 @@ from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_chains, units_of, write_chains
 from tests.audit.forger import Change, Forger, Row, every, first, one_less, one_more
-from tests.audit.runs import copied
+from tests.audit.runs import copied, findings
 from tests.library import Library
 from tests.searches.runs import search_in, sums
 
@@ -38,13 +37,6 @@ def made(library: Library, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 @pytest.fixture
 def run_dir(made: dict[str, Path], tmp_path: Path) -> Path:
     return copied(made["beam"], tmp_path)
-
-
-def findings(run_dir: Path) -> Sequence[Finding]:
-    report = audit(AuditConfig(run_dir=str(run_dir)))
-    assert report.sound == (not report.findings and not report.owed)
-    assert all(finding.remedy and finding.where for finding in report.findings)
-    return report.findings
 
 
 def ended(row: Row) -> bool:
@@ -241,15 +233,6 @@ def test_results_that_the_log_does_not_lead_to_are_found(table: str, change: Cha
     assert any(fault in each.fault and each.check is Check.SEARCHES for each in found), found
 
 
-def test_wrong_totals_are_found(run_dir: Path) -> None:
-    forger = Forger(run_dir)
-    whole = forger.last(UNIT)
-    forger.write(replace(whole, totals=replace(whole.totals, tokens=whole.totals.tokens + 1)))
-    (found,) = findings(run_dir)
-    assert found.check is Check.TOTALS
-    assert "its totals are wrong: tokens is" in found.fault
-
-
 def test_totals_that_follow_the_forged_table_do_not_hide_it(run_dir: Path) -> None:
     forger = Forger(run_dir)
     forger.change(UNIT, "searches", first(policy_tokens=lambda row: row["policy_tokens"] + 1))
@@ -290,12 +273,6 @@ def test_a_file_of_problems_without_its_units_is_found(run_dir: Path) -> None:
     """The forger writes the file without its notes."""
     Forger(run_dir).change(INPUT, "chains", every())
     assert any("does not say which units its chains are" in each.fault for each in findings(run_dir))
-
-
-def test_a_unit_of_no_problems_is_found(run_dir: Path) -> None:
-    forger = Forger(run_dir)
-    forger.write(replace(forger.last(UNIT), sequence_id="0" * 20))
-    assert any("belongs to no unit of the problems" in each.fault for each in findings(run_dir))
 
 
 def test_an_edition_is_no_record_of_a_search(run_dir: Path) -> None:
