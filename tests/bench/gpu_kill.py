@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ import polars as pl
 import psutil
 
 from pipeline.core.progress import replaced_worker
-from tests.checkout import ROOT
+from tests.checkout import stepvalue
 
 START_SECONDS = 240.0
 FREE_SECONDS = 30.0
@@ -82,17 +81,9 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
     Raises SystemExit with its last words where the run ends before there is an engine to kill.
     """
     run_dir, log = folder / "run", folder / "label.log"
-    command = [sys.executable, "-m", "pipeline", "label", *words, f"run_dir={run_dir}"]
+    command = ("label", *words, f"run_dir={run_dir}")
     tag = secrets.token_hex(8)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, _TAG: tag},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+    process = stepvalue(log, *command, environment={_TAG: tag})
     try:
         core = _engine_under_way(process, log, tag)
         with_engine = memory_in_use() if gpu else None
@@ -104,14 +95,14 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
         process.kill()
         process.wait()
     text = log.read_text("utf-8", errors="replace")
-    again = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    again = stepvalue(folder / "again.log", *command).wait()
     stored = pl.read_parquet(run_dir / "rollouts" / "*.parquet")["rollout_id"] if not code else pl.Series("none", [])
     return Killed(
         memory=memory,
         gone=gone,
         cause=causes(text),
         code=code,
-        again=again.returncode,
+        again=again,
         rollouts=len(stored),
         distinct=stored.n_unique(),
     )

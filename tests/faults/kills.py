@@ -18,7 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tests.faults.runs import POLL_SECONDS, SETTINGS, Found, Scene, Start, alive, found, logged, scene, tree
+from tests.deadlines import POLL_SECONDS
+from tests.faults.conftest import MEMORY
+from tests.faults.runs import SETTINGS, Found, Scene, Start, alive, found, logged, scene, tree
 
 AT_ONCE = 2
 PROBLEMS = 12
@@ -27,7 +29,6 @@ FIRST_TARGET, LAST_TARGET, STEP = 40, 160, 20
 FLUSH_SECONDS = 0.2
 LONGEST_SECONDS = 0.6
 """A start is killed after a time between 0 and this, counted from its beginning or from the first answer."""
-MEMORY = Path("/dev/shm")
 KILLS_SETTINGS = (*SETTINGS, f"run.flush_seconds={FLUSH_SECONDS}", "policy.lab.tokens_per_second=30000")
 
 

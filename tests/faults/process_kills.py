@@ -25,7 +25,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.checkout import ROOT
+from tests.checkout import stepvalue
 from tests.faults.answers import code_problems, sums
 from tests.faults.kills import compared
 from tests.faults.runs import Found, found, logged
@@ -146,13 +146,8 @@ class Run:
         if self.starts == MOST_STARTS:
             raise AssertionError(f"not done after {MOST_STARTS} starts: {self.said()}")
         self.starts += 1
-        with self.run_dir.with_suffix(".log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline", "label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}"],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-            )
+        words = ("label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}")
+        self.process = stepvalue(self.run_dir.with_suffix(".log"), *words)
 
     def finish(self) -> None:
         """Start it until it is done."""

@@ -9,9 +9,8 @@ import json
 import os
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,12 @@ from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
 from tests.conftest import write_rows
+from tests.deadlines import until as until
 from tests.faults.local_driver import CONTEXT, Plan, drive
+from tests.runtime.growing import Row, chains
 
 FINISH_SECONDS = 60.0
 GONE_SECONDS = 10.0
-POLL_SECONDS = 0.005
 SETTINGS = (
     "policy=lab",
     "estimator=fixed",
@@ -52,19 +52,10 @@ def _composed(settings: tuple[str, ...]) -> LabelConfig:
     return compose_label(["data.path=rows.jsonl", *settings])
 
 
-def rows(count: int) -> list[dict[str, Any]]:
+def rows(count: int) -> list[Row]:
     """Problems with a right and a wrong chain each, and one without a chain."""
-    with_chains = [
-        {
-            "id": f"{n}-{kind}",
-            "problem": f"What is {n} + {n} + 1?",
-            "answer": str(2 * n + 1),
-            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
-        }
-        for n in range(count)
-        for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
-    ]
-    return [*with_chains, {"id": "drawn", "problem": "What is 3 * 7?", "answer": "21"}]
+    both = [row for n in range(count) for last in (1, 3) for row in chains(n, last=last)]
+    return [*both, {"id": "drawn", "problem": "What is 3 * 7?", "answer": "21"}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,15 +228,6 @@ def of_group(group: int) -> list[int]:
                 if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
                     members.append(int(folder.name))
     return members
-
-
-def until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait for it. Raises TimeoutError."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not come true in {seconds} s")
-        time.sleep(POLL_SECONDS)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

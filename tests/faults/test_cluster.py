@@ -1,9 +1,7 @@
 """Three nodes of Ray on one machine, and the command line on them: workers ended and stopped, a node lost, the head lost."""
 
 import contextlib
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import ROOT
+from tests.checkout import stepvalue
 from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Found, Scene, assert_same, logged, until
 from tests.ray_head import TOKEN
@@ -75,15 +73,8 @@ def label() -> Iterator[Label]:
         shown = ["run.progress_seconds=0.5", "run.report=false"]
         settings = [*scene.settings, RATE, "run.units_in_flight=1", *shown, *overrides]
         log = scene.folder / f"label-{len(jobs)}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline", "label", *where, f"cluster.workers={workers}", *settings],
-                cwd=ROOT,
-                env={**os.environ, **TOKEN},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
+        words = ["label", *where, f"cluster.workers={workers}", *settings]
+        process = stepvalue(log, *words, environment=TOKEN)
         jobs.append(Job(process=process, log=log))
         return jobs[-1]
 

@@ -15,7 +15,7 @@ from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.stored_labels import label_frames
-from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
+from tests.faults.runs import Found, Scene, assert_same, scene, tree, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
@@ -188,7 +188,7 @@ def test_damaged_parts_of_a_unit_in_work(
     mine = scenes()
     start = mine.start("policy.lab.tokens_per_second=40000")
     parts = mine.run_dir / "flushed"
-    until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2, POLL_SECONDS * 10_000)
+    until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2)
     start.kill()
     for victim in named(parts, mine.run_dir):
         hurt(victim, random.Random(1))

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +23,7 @@ from pipeline.data.prompts import Prompter
 from pipeline.engines.hugging_face import HfTokenizer, load_tokenizer
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiPolicyConfig
-from tests.conftest import ROOT
+from tests.checkout import stepvalue
 from tests.faults.vllm_server import KEY, NAME, VllmServer
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
@@ -60,15 +58,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
 
 
 def label(server: VllmServer, run_dir: Path, output: Path, *settings: str) -> "subprocess.Popen[bytes]":
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            [
-                sys.executable, "-m", "pipeline", "label", *ASKED, f"policy.openai.urls=[{server.url}]",
-                f"data.path={TRUTH}", f"run_dir={run_dir}", "run.progress_seconds=0.5", *settings,
-            ],
-            cwd=ROOT, env={**os.environ, "OPENAI_API_KEY": KEY}, stdin=subprocess.DEVNULL, stdout=file,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
+    where = [f"policy.openai.urls=[{server.url}]", f"data.path={TRUTH}", f"run_dir={run_dir}"]
+    words = ["label", *ASKED, *where, "run.progress_seconds=0.5", *settings]
+    return stepvalue(output, *words, environment={"OPENAI_API_KEY": KEY})
 
 
 def config_for(server: VllmServer, *settings: str) -> LabelConfig:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from tests.runtime.searching.tables import tables, without_chance
 from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
-QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+QUICK = judges.QUICK
 Watch = Callable[[Status], None]
 
 
@@ -39,6 +39,7 @@ class Task:
     `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
     `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
     interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    `stated`: what status says of its rows and of chains.
     """
 
     command: str
@@ -50,10 +51,11 @@ class Task:
     run: Callable[[Any, Watch], ChainRun]
     rows: Callable[[Path], pl.DataFrame]
     partial: Callable[[Path], int] | None = None
-    slow: Mapping[str, Any] = field(default_factory=dict)
+    slow: Mapping[str, Any]
     other: Mapping[str, Any]
     refused: str
     audited: Callable[[AuditReport], Any] = lambda _: None
+    stated: str = ""
     sound: str = ""
     """What an audit of its own folder ends with."""
 
@@ -117,6 +119,7 @@ JUDGE = Task(
     other={"votes": 4},
     refused=r"has the critiques of judge.name=dry with other settings: choose another judge.name(.|\n)*votes was 3, now 4",
     audited=lambda report: report.judges,
+    stated="{} critiques of {} chains",
     sound="sound      the judge is finished and nothing is wrong\n",
 )
 CHECK = Task(
@@ -131,9 +134,11 @@ CHECK = Task(
     partial=lambda run_dir: sum(
         each.height for each in finding_frames(stored_check(storage_at(str(run_dir)), checks.NAME, partial=True))
     ),
+    slow={"pause": 0.01},
     other={"deadline_seconds": 3.0},
     refused=r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec",
     audited=lambda report: report.checks,
+    stated="{} steps of {} chains",
     sound="sound      all chains are checked and nothing is wrong\n",
 )
 SCORE = Task(

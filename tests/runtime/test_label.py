@@ -13,6 +13,7 @@ import pytest
 from pipeline.__main__ import compose_label, main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.deadlines import until
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
 from tests.runtime.growing import chains
 from tests.runtime.in_process import label_in_process
@@ -119,25 +120,6 @@ def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
     assert labels(tmp_path / "run").equals(labels(run_dir))
 
 
-@pytest.mark.nightly
-def test_more_rollouts_are_added_to_a_finished_run(
-    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
-) -> None:
-    data, run_dir = reference
-    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
-    label_in_process(compose_label([*settings, "sampling.rollouts=5"]))
-    before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
-    more = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
-    assert more.returncode == 0, more.stderr
-    assert "to sample and grade 720 rollouts" in more.stdout  # 240 prefixes x 3
-    after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
-    assert after["rollout_id"].n_unique() == after.height == before.height + 720
-    assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
-    assert labels(tmp_path / "run").equals(labels(run_dir))
-    fewer = run_stepvalue(["label", *settings, "sampling.rollouts=5"])
-    assert "this run is already finished" in fewer.stdout
-
-
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     before = contents(run_dir)
@@ -189,9 +171,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "run").glob("commits/unit-*.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: list((tmp_path / "run").glob("commits/unit-*.json")), 120)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 75, errors
@@ -223,10 +203,7 @@ def test_ray_job_submit_runs_the_job_on_a_cluster(reference: tuple[Path, Path], 
     job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
     with ray_head(dashboard=True) as head:
         submitted = submit(head, job)
-        deadline = time.monotonic() + 60
-        while (
-            "No available agent" in submitted.stderr and time.monotonic() < deadline
-        ):  # the head has only just started
+        while "No available agent" in submitted.stderr:  # the head has only just started
             time.sleep(2)
             submitted = submit(head, job)
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr

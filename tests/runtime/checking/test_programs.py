@@ -1,10 +1,10 @@
 """Steps of Python, run in the processes of `check`: what is found, what ends, and that nothing stays."""
 
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.deadlines import until
 from tests.runtime.checking.runs import checked_rows
 from tests.verifiers.programs.generated import fenced
 
@@ -14,7 +14,6 @@ PROBLEM = "Write a function.\n" + "\n".join(f"assert square({n}) == {n * n}" for
 RIGHT = fenced("def square(x: int) -> int:\n    return x * x")
 WRONG = fenced("def square(x: int) -> int:\n    return x + x")
 CALLED_WRONGLY = fenced("square('a')")
-SECONDS = 20.0
 
 
 def _processes_with(folder: Path) -> list[int]:
@@ -46,7 +45,4 @@ def test_programs_are_run_and_checked(tmp_path: Path, monkeypatch: pytest.Monkey
         ("unknown", "part", ""),
         ("unknown", "part", "the program reaches a limit of processor time, threads or files"),
     }
-    until = time.monotonic() + SECONDS
-    while (left := [*folder.iterdir(), *_processes_with(folder)]) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left
+    until(lambda: not [*folder.iterdir(), *_processes_with(folder)])
