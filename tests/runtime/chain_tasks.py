@@ -18,7 +18,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
-from pipeline.storage.stored_search import SEARCHES
+from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here
@@ -165,6 +165,9 @@ SEARCH = Task(
     settings=_to_search,
     run=_search,
     rows=lambda run_dir: without_chance(tables(run_dir))[SEARCHES],
+    partial=lambda run_dir: sum(
+        each.height for each in search_frames(stored_search(storage_at(str(run_dir)), partial=True), SEARCHES)
+    ),
     slow={"tokens_per_second": 10_000},
     other={"seed": 3},
     refused=r"policy\.oracle\.seed was 0, now 3",

@@ -28,23 +28,3 @@ def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st
     assert answered == set(requests) - deadly
     assert not deadly or written_off == deadly or written_off < deadly
     assert deaths <= len(deadly) * (len(requests).bit_length() + 1)
-
-
-def test_a_failure_without_a_group_takes_nothing_apart() -> None:
-    job = idle.job()
-    job.fail_group(WorkerLocation(), has_others=False)
-    assert (job.groups, job.written_off) == ([], set())
-    assert job.task().probe is None
-
-
-def test_a_single_request_is_written_off_after_the_second_place() -> None:
-    here, there = WorkerLocation(machine="a"), WorkerLocation(machine="b")
-    suspect = idle.job(groups=[["r"]])
-    suspect.fail_group(here, has_others=True)
-    suspect.fail_group(here, has_others=True)
-    assert not suspect.written_off
-    suspect.fail_group(there, has_others=True)
-    assert suspect.written_off == {"r"}
-    suspect.groups.append(["s"])
-    suspect.fail_group(here, has_others=False)
-    assert suspect.written_off == {"r", "s"}

@@ -34,13 +34,6 @@ def test_chains_up_to_their_level_cost_what_there_is_and_no_more(total: int, cos
     assert height == 0 or sum(max(0, height + 1 - cost) for cost in costs) > total - sum(costs)
 
 
-def test_a_level_is_the_same_while_chains_go_up_to_it() -> None:
-    assert level_budget(30, [0, 0, 0]) == level_budget(30, [10, 3, 0]) == level_budget(30, [10, 10, 10]) == 10
-    assert level_budget(30, [20, 0, 0]) == 5
-    assert level_budget(30, [40, 0, 0]) == 0
-    assert level_budget(0, []) == 0
-
-
 states = st.tuples(st.integers(1, 9), st.integers(0, 60), st.sampled_from(["new", "whole", "vague"]), st.integers(0, 9))
 
 
@@ -91,32 +84,6 @@ def test_only_the_pooled_estimator_has_a_budget() -> None:
     for budget in ({"budget": 5}, {"run_budget": 5}):
         with pytest.raises(TypeError, match="budget"):
             estimator_settings("fixed", **budget)
-
-
-def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:
-    before = UnitTarget(rollouts=4, target_sd=0.1, budget=20, budget_unit="rollouts")
-    done, open_still = whole(before, spent=0), whole(before, spent=1)
-    larger = UnitTarget(rollouts=4, target_sd=0.1, budget=30, budget_unit="rollouts")
-    assert meets_target(done, before)
-    assert meets_target(open_still, before)
-    assert meets_target(done, larger)
-    assert not meets_target(open_still, larger)
-    assert meets_target(open_still, UnitTarget(rollouts=9, target_sd=0.1, budget=10, budget_unit="rollouts"))
-    assert not meets_target(done, UnitTarget(rollouts=4, target_sd=0.05, budget=20, budget_unit="rollouts"))
-    assert meets_target(done, UnitTarget(rollouts=4, target_sd=0.2))
-    assert not meets_target(open_still, UnitTarget(rollouts=4, target_sd=0.1))
-
-
-def test_a_unit_is_owed_again_when_its_share_of_the_run_has_grown() -> None:
-    def share(budget: int | None) -> UnitTarget:
-        return UnitTarget(rollouts=4, target_sd=0.1, unit_budget=budget, budget_unit="rollouts" if budget else "")
-
-    assert meets_target(whole(share(20), rollouts=10), share(20))
-    assert not meets_target(whole(share(20), rollouts=10), share(21))
-    assert meets_target(whole(share(20), rollouts=25), share(24))
-    assert not meets_target(whole(share(20), rollouts=25), share(26))
-    assert not meets_target(whole(share(20), rollouts=10), share(None))
-    assert meets_target(whole(share(20), rollouts=10, spent=0), share(None))
 
 
 def test_rollouts_per_prefix_are_reached_by_as_many_or_more() -> None:
