@@ -103,14 +103,6 @@ def machine(made: Job, _before: Mapping[str, Result]) -> Found:
     return found
 
 
-def generate(made: Job, _before: Mapping[str, Result]) -> Found:
-    return _bare(made)
-
-
-def pipeline(made: Job, before: Mapping[str, Result]) -> Found:
-    return _labelled(made, before, "pipeline")
-
-
 def bound(made: Job, before: Mapping[str, Result]) -> Found:
     if made.gpu is None:
         return Found(said=["no bound without a GPU"])
@@ -208,8 +200,8 @@ def half_sequences(made: Job, before: Mapping[str, Result]) -> Found:
 
 PARTS = (
     Part(name="machine", limit_seconds=60, measure=machine),
-    Part(name="generate", limit_seconds=420, measure=generate),
-    Part(name="pipeline", limit_seconds=420, measure=pipeline),
+    Part(name="generate", limit_seconds=420, measure=lambda made, _: _bare(made)),
+    Part(name="pipeline", limit_seconds=420, measure=lambda made, before: _labelled(made, before, "pipeline")),
     Part(name="bound", limit_seconds=60, measure=bound),
     Part(name="kill", limit_seconds=420, measure=kill),
     Part(name="label_truth", limit_seconds=240, measure=label_truth),

@@ -14,14 +14,13 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import ChainRun, Status
 from pipeline.runtime.searching.run import search_run
-from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
-from tests.runtime.in_process import hired_here
+from tests.runtime.in_process import hired_here, stop_signal
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
@@ -96,11 +95,8 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 
 
 def _search(config: Any, watch: Watch) -> ChainRun:
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return search_run(config, hired_here, watch, stop, on_a_virtual_clock)
-    finally:
-        stop.release()
 
 
 JUDGE = Task(

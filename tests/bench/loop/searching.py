@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
@@ -16,7 +17,6 @@ from pipeline.engines.registry import policy_for
 from pipeline.runtime.chain_run.worker import ChainWorker
 from pipeline.runtime.searching.run import search_run
 from pipeline.runtime.searching.worker import Searching
-from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine, StepScores
@@ -24,7 +24,7 @@ from pipeline.scorers.registry import open_scorer
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
 from tests.bench.loop.engine import TinyEngine
-from tests.runtime.in_process import worker_in_process
+from tests.runtime.in_process import stop_signal, worker_in_process
 from tests.tiny.policy import SHORT, TinyPolicy
 
 TOGETHER = 1000
@@ -48,16 +48,8 @@ class Remembering:
         self._engine = engine
         self._known = known
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
-    async def start(self) -> None:
-        await self._engine.start()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         new = {
@@ -66,9 +58,6 @@ class Remembering:
         if new:
             self._known |= zip(new, await self._engine.score(list(new.values())), strict=True)
         return [self._known[chain.problem, chain.steps] for chain in chains]
-
-    async def close(self) -> None:
-        await self._engine.close()
 
 
 class Searches:
@@ -96,11 +85,8 @@ class Searches:
 
     def run(self, method: str, n: int, *settings: str) -> Path:
         config = self.config(method, n, f"run.unit_problems={TOGETHER}", *settings)
-        stop = StopSignal()
-        try:
+        with stop_signal() as stop:
             search_run(config, self._hired, lambda _: None, stop)
-        finally:
-            stop.release()
         return self.run_dir(method, n)
 
     @contextmanager
@@ -118,4 +104,4 @@ class Searches:
 
     def _scoring(self, config: SearchRunConfig, newest_only: bool) -> ScoringEngine:
         engine = open_scorer(config.scorer, Surroundings(), newest_only=newest_only)
-        return Remembering(engine, self._scores[newest_only])
+        return cast(ScoringEngine, Remembering(engine, self._scores[newest_only]))
