@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from tests.deadlines import POLL_SECONDS
@@ -48,6 +48,10 @@ class Tally:
     repeated: int = 0
     survivors: int = 0
     seconds_repeated: float = 0.0
+
+    @property
+    def wrong(self) -> int:
+        return self.lost + self.duplicated + self.changed + self.survivors
 
     def __add__(self, other: "Tally") -> "Tally":
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
@@ -172,14 +176,15 @@ def main(kills: int, seed: int = 0) -> int:
                 number += AT_ONCE
                 total += sum((run.result() for run in runs), Tally())
                 seconds = time.monotonic() - began
-                bad = total.lost + total.duplicated + total.changed
-                print(f"{total.kills} kills, {seconds:.0f} s, {bad} lost, doubled or changed", flush=True)
-    print(json.dumps({each.name: getattr(total, each.name) for each in fields(total)}, indent=1))
+                print(
+                    f"{total.kills} kills, {seconds:.0f} s, {total.wrong} lost, doubled, changed or alive", flush=True
+                )
+    print(json.dumps(asdict(total), indent=1))
     print(
         f"a kill cost at most {total.seconds_repeated:.2f} s of answers with run.flush_seconds={FLUSH_SECONDS:g}; "
         f"{total.repeated / max(1, total.answered):.1%} of all rollouts were sampled again"
     )
-    return int(bool(total.lost or total.duplicated or total.changed or total.survivors))
+    return int(bool(total.wrong))
 
 
 if __name__ == "__main__":

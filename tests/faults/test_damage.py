@@ -120,20 +120,37 @@ def test_damaged_labels_are_never_returned(copy: Scene) -> None:
         list(label_frames(LocalStorage(copy.run_dir)))
 
 
-@pytest.mark.parametrize("folder", ["labels", "rollouts", "solutions", "inputs", "commits"])
-def test_a_deleted_file_is_owed_again(folder: str, copy: Scene, reference: Found) -> None:
-    sorted((copy.run_dir / folder).iterdir())[0].unlink()
-    copy.finish()
-    assert_same(copy, reference)
+def deleted(folder: Path) -> None:
+    sorted(folder.iterdir())[0].unlink()
 
 
-@pytest.mark.parametrize("folder", ["labels", "rollouts", "commits"])
-def test_swapped_files_are_noticed_both(folder: str, copy: Scene, reference: Found) -> None:
-    first, *_, last = sorted((copy.run_dir / folder).iterdir())
+def swapped(folder: Path) -> None:
+    first, *_, last = sorted(folder.iterdir())
     one, other = first.read_bytes(), last.read_bytes()
     first.write_bytes(other)
     last.write_bytes(one)
-    assert len(noticed(copy.run_dir)) == 2
+    assert len(noticed(folder.parent)) == 2
+
+
+def all_of_a_unit(folder: Path) -> None:
+    records = sorted(folder.glob("unit-*.json"))
+    for record in records:
+        if record.name.split("-")[1] == records[0].name.split("-")[1]:
+            record.unlink()
+
+
+@pytest.mark.parametrize(
+    ("hurt", "folder"),
+    [
+        *((deleted, folder) for folder in ("labels", "rollouts", "solutions", "inputs", "commits")),
+        *((swapped, folder) for folder in ("labels", "rollouts", "commits")),
+        (all_of_a_unit, "commits"),
+    ],
+)
+def test_lost_and_swapped_files_are_owed_again(
+    hurt: Callable[[Path], None], folder: str, copy: Scene, reference: Found
+) -> None:
+    hurt(copy.run_dir / folder)
     copy.finish()
     assert_same(copy, reference)
 
@@ -153,15 +170,6 @@ def test_a_record_that_is_none(kind: str, content: Callable[[bytes], bytes], cop
     record.write_bytes(content(record.read_bytes()))
     summary = copy.finish()
     assert f"commits/{record.name}" in summary["damaged"]
-    assert_same(copy, reference)
-
-
-def test_all_records_of_a_unit_are_gone(copy: Scene, reference: Found) -> None:
-    records = sorted((copy.run_dir / "commits").glob("unit-*.json"))
-    for record in records:
-        if record.name.split("-")[1] == records[0].name.split("-")[1]:
-            record.unlink()
-    copy.finish()
     assert_same(copy, reference)
 
 
