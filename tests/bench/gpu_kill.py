@@ -25,7 +25,7 @@ FREED_SHARE = 0.5
 SETTLE_SECONDS = 5.0
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
 _READY = re.compile(r"^labelling", re.MULTILINE)
-_TAG = "STEPVALUE_BENCH_RUN"
+TAG = "STEPVALUE_BENCH_RUN"
 _CAUSE = re.compile(rf"warning: ({re.escape(replaced_worker(''))}.+)$", re.MULTILINE)
 """The run's warning of the dead engine."""
 
@@ -83,9 +83,9 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
     run_dir, log = folder / "run", folder / "label.log"
     command = ("label", *words, f"run_dir={run_dir}")
     tag = secrets.token_hex(8)
-    process = stepvalue(log, *command, environment={_TAG: tag})
+    process = stepvalue(log, *command, environment={TAG: tag})
     try:
-        core = _engine_under_way(process, log, tag)
+        core = engine_under_way(process, log, tag)
         with_engine = memory_in_use() if gpu else None
         core.kill()
         gone = not psutil.wait_procs([core], FREE_SECONDS)[1]
@@ -134,7 +134,7 @@ def _least_memory() -> float:
     return least
 
 
-def _engine_under_way(process: "subprocess.Popen[bytes]", log: Path, tag: str) -> psutil.Process:
+def engine_under_way(process: "subprocess.Popen[bytes]", log: Path, tag: str) -> psutil.Process:
     """The engine's process, when there are rollouts, or SETTLE_SECONDS after the first engine was there."""
     deadline, ready = time.monotonic() + START_SECONDS, math.inf
     found: list[psutil.Process] = []
@@ -157,6 +157,6 @@ def _engines(tag: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if "EngineCore" in " ".join(process.cmdline()) and process.environ().get(_TAG) == tag:
+            if "EngineCore" in " ".join(process.cmdline()) and process.environ().get(TAG) == tag:
                 found.append(process)
     return found

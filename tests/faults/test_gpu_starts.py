@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class Run:
     folder: Path
     nodes: Raylets
     site: Path
-    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    process: "subprocess.Popen[bytes] | None" = None
 
     def start(self, *overrides: str, faults: dict[str, Any] | None = None, shell: dict[str, str] | None = None) -> None:
         self.folder.mkdir()
@@ -77,9 +77,7 @@ class Run:
             f"cluster.address={self.nodes.address}", f"policy.rehearsal.folder={self.folder}",
         ]  # fmt: skip
         environment = {**TOKEN, **(shell or {}), "PYTHONPATH": os.pathsep.join([str(self.site), str(ROOT)])}
-        self.processes.append(
-            stepvalue(self.folder / "log", "label", *where, *SETTINGS, *overrides, environment=environment)
-        )
+        self.process = stepvalue(self.folder / "log", "label", *where, *SETTINGS, *overrides, environment=environment)
 
     @property
     def output(self) -> str:
@@ -90,7 +88,8 @@ class Run:
         return [json.loads(path.read_text()) for path in self.folder.glob("start-*.json")]
 
     def wait(self) -> int:
-        return self.processes[-1].wait(SECONDS)
+        assert self.process is not None
+        return self.process.wait(SECONDS)
 
     def assert_whole(self) -> None:
         """All rollouts of all open prefixes are there."""
@@ -116,9 +115,10 @@ def run(nodes: Raylets, site: Path, tmp_path: Path) -> Iterator[Callable[[str], 
         return made[-1]
 
     yield new
-    for process in (process for one in made for process in one.processes):
-        process.kill()
-        process.wait()
+    for one in made:
+        if one.process is not None:
+            one.process.kill()
+            one.process.wait()
     until(lambda: not nodes.actors(), SECONDS)
 
 

@@ -5,7 +5,8 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,17 @@ def config_for(server: VllmServer, *settings: str) -> LabelConfig:
     return compose_label([*ASKED, f"policy.openai.urls=[{server.url}]", "data.path=x", "run_dir=x", *settings])
 
 
+@asynccontextmanager
+async def started(server: VllmServer, *settings: str) -> AsyncIterator[tuple[OpenAiEngine, LabelConfig]]:
+    config = config_for(server, *settings)
+    engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
+    await engine.start()
+    try:
+        yield engine, config
+    finally:
+        await engine.close()
+
+
 def requests(prefix: Prefix, count: int) -> list[Request]:
     problem = Problem(problem_id=prefix.prefix_id, text="?", golds=("1",))
     return [
@@ -102,10 +114,7 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
         return {each.request.request_id: each for each in found}
 
     async def work(*settings: str) -> None:
-        config = config_for(server, *settings)
-        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
-        await engine.start()
-        try:
+        async with started(server, *settings) as (engine, config):
             assert engine.max_model_len == CONTEXT
             ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
             prefixes = [
@@ -129,8 +138,6 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
             finishes = [done.finish for done in (await sampling).values()]
             assert finishes.count(Finish.ABORT) >= 50
             assert finishes.count(Finish.ABORT) <= 90
-        finally:
-            await engine.close()
 
     asyncio.run(work())
     asyncio.run(work("policy.openai.choices=3", "sampling.stop=['=']"))
@@ -143,10 +150,8 @@ def test_a_real_server_ends_completions_at_a_requests_own_stop_texts_and_limit(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     async def work() -> list[Completion]:
-        config = config_for(server, f"policy.openai.extensions={extensions}".lower(), "policy.openai.choices=4")
-        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
-        await engine.start()
-        try:
+        settings = (f"policy.openai.extensions={extensions}".lower(), "policy.openai.choices=4")
+        async with started(server, *settings) as (engine, config):
             ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
             root = Prefix(prefix_id="root", step_index=0, text="", prompt_ids=ids)
             last = "\n".join(json.loads(TRUTH.read_text().splitlines()[0])["steps"][:-1]) + "\n"
@@ -158,8 +163,6 @@ def test_a_real_server_ends_completions_at_a_requests_own_stop_texts_and_limit(
             ]
             found = {each.request.request_id: each async for batch in engine.generate(asked) for each in batch}
             return [found[each.request_id] for each in asked]
-        finally:
-            await engine.close()
 
     done = asyncio.run(work())
     steps, short, ends = done[:40], done[40:48], done[48:]

@@ -102,24 +102,6 @@ def test_labels_do_not_depend_on_workers_or_faults(
         assert "replacing a worker" in done.stdout
 
 
-@pytest.mark.nightly
-def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
-    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
-) -> None:
-    data, run_dir = reference
-    settings = ["run.unit_problems=10", "policy.lab.fail_after=1500", "run.units_in_flight=1"]
-    failed = label(ray_cluster, data, tmp_path / "run", *settings, "run.max_failures=1")
-    assert failed.returncode == 1
-    assert "start the same command again" in failed.stderr
-    assert "Traceback" not in failed.stderr
-    committed = len(list((tmp_path / "run" / "commits").glob("unit-*.json")))
-    assert 0 < committed < 6
-    healed = label(ray_cluster, data, tmp_path / "run", *settings)
-    assert healed.returncode == 0, healed.stderr
-    assert "to sample and grade 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
-    assert labels(tmp_path / "run").equals(labels(run_dir))
-
-
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
     before = contents(run_dir)

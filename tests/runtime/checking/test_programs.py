@@ -1,4 +1,4 @@
-"""Steps of Python, run in the processes of `check`: what is found, what ends, and that nothing stays."""
+"""Steps of Python and formal ones in the processes of `check`: what is found, what ends, and that nothing stays."""
 
 from pathlib import Path
 
@@ -46,3 +46,16 @@ def test_programs_are_run_and_checked(tmp_path: Path, monkeypatch: pytest.Monkey
         ("unknown", "part", "the program reaches a limit of processor time, threads or files"),
     }
     until(lambda: not [*folder.iterdir(), *_processes_with(folder)])
+
+
+def test_formal_steps_are_proved_and_refuted_within_limits(tmp_path: Path) -> None:
+    pytest.importorskip("z3")
+    names = "(declare-const ann Int) (declare-const bob Int)"
+    problem = f"{names}\n(assert (= ann (* 2 bob)))\n(assert (> bob 3))"
+    hard = "(declare-const x Int)(declare-const y Int)(declare-const z Int)"
+    cubes = "(assert (not (= (+ (* x x x) (* y y y) (* z z z)) 42)))"
+    found = checked_rows(tmp_path, [(problem, ["(assert (>= ann 8))", "(assert (> ann 8))"]), (hard, [cubes])], "z3")
+    said = {tuple(row) for row in found.select("verdict", "covers").rows()}
+    assert said == {("holds", "whole"), ("refuted", "whole"), ("unknown", "part")}
+    assert found.filter(found["verdict"] == "refuted")["evidence"].item().endswith("it is false where ann = 8, bob = 4")
+    assert found["fault"].null_count() == found.height
