@@ -45,10 +45,10 @@ def test_a_clock_that_jumps_costs_nothing(
     process = started(scene, RATE, environment=environment)
     until(lambda: process.poll() is not None or any((scene.run_dir / "commits").glob("unit-*.json")), 60)
     for jump in jumps:
-        assert process.poll() is None, process.communicate()[0]
+        assert process.poll() is None, ended(scene, process).said
         offset.write_text(f"{jump}\n")
         time.sleep(BETWEEN_SECONDS)
-    done = ended(process)
+    done = ended(scene, process)
     assert done.code == 0, done.said
     assert "Traceback" not in done.said
     (record,) = (scene.run_dir / "starts").glob("*.json")

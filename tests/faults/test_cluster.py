@@ -106,17 +106,28 @@ def assert_finished(job: Job, scene: Scene, reference: Found) -> None:
     assert_same(scene, reference)
 
 
-def test_a_killed_actor_is_replaced(cluster: Raylets, scenes: Scenes, label: Label, reference: Found) -> None:
+@pytest.mark.parametrize(
+    ("end", "workers", "settings", "said"),
+    [
+        (psutil.Process.kill, WORKERS, (), "replacing a worker"),
+        # It is reported to go, which costs no attempt.
+        (psutil.Process.terminate, 1, NO_FAILURE, "receives a SIGTERM"),
+    ],
+)
+def test_an_actor_that_is_ended_is_replaced(
+    end: Callable[[psutil.Process], None], workers: int, settings: tuple[str, ...], said: str,
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found,
+) -> None:  # fmt: skip
     scene = scenes()
-    job = label(scene, cluster)
+    job = label(scene, cluster, *settings, workers=workers)
     until(at_work(scene, job), SECONDS)
-    cluster.actors()[0].kill()
+    end(cluster.actors()[0])
     assert_finished(job, scene, reference)
-    assert "replacing a worker" in job.output
+    assert said in job.output
 
 
 def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Label) -> None:
-    """Unlike those of the two tests that follow."""
+    """Unlike one that is reported to go, and one that is lost with its node."""
     scene = scenes()
     job = label(scene, cluster, *NO_FAILURE, workers=1)
     until(at_work(scene, job), SECONDS)
@@ -124,17 +135,6 @@ def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Labe
     assert job.wait(SECONDS) == 1
     assert "workers failed 1 time (run.max_failures)" in job.output
     assert "Traceback" not in job.output
-
-
-def test_an_actor_that_is_reported_to_go_costs_no_attempt(
-    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
-) -> None:
-    scene = scenes()
-    job = label(scene, cluster, *NO_FAILURE, workers=1)
-    until(at_work(scene, job), SECONDS)
-    cluster.actors()[0].terminate()
-    assert_finished(job, scene, reference)
-    assert "receives a SIGTERM" in job.output
 
 
 def test_a_lost_node_costs_no_attempt_and_its_actor_writes_on_while_it_lives(

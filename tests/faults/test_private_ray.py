@@ -21,7 +21,7 @@ def test_a_killed_raylet_ends_the_run_by_name_and_the_next_start_goes_on(scenes:
     until(lambda: process.poll() is not None or any((scene.run_dir / "commits").glob("unit-*.json")), 60)
     (raylet,) = (each for each in psutil.Process(process.pid).children() if each.name() == "raylet")
     raylet.kill()
-    done = ended(process)
+    done = ended(scene, process)
     assert done.code == 1, done.said
     assert "(raylet) has died" in done.said
     assert "start the same command again" in done.said

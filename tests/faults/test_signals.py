@@ -66,24 +66,23 @@ def test_a_second_signal_ends_it_at_once(second: signal.Signals, scenes: Scenes,
     assert_same(scene, reference)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_worker_that_is_ended_is_replaced(number: signal.Signals, scenes: Scenes, reference: Found) -> None:
+@pytest.mark.parametrize(
+    ("number", "settings", "said"),
+    [
+        (signal.SIGTERM, (), "replacing a worker"),
+        (signal.SIGKILL, (), "replacing a worker"),
+        (signal.SIGSTOP, (STALL,), "no progress within run.stall_seconds=1"),
+    ],
+)
+def test_a_worker_that_is_ended_or_hangs_is_replaced(
+    number: signal.Signals, settings: tuple[str, ...], said: str, scenes: Scenes, reference: Found
+) -> None:
     scene = scenes()
-    start = scene.start(SLOW, workers=2)
+    start = scene.start(SLOW, *settings, workers=2)
     until(flushed(scene))
     os.kill(start.pids("worker")[0], number)
     assert start.wait() == 0
-    assert "replacing a worker" in start.output
-    assert_same(scene, reference)
-
-
-def test_a_worker_that_hangs_is_replaced(scenes: Scenes, reference: Found) -> None:
-    scene = scenes()
-    start = scene.start(SLOW, STALL)
-    until(flushed(scene))
-    os.kill(start.pids("worker")[0], signal.SIGSTOP)
-    assert start.wait() == 0
-    assert "no progress within run.stall_seconds=1" in start.output
+    assert said in start.output
     assert_same(scene, reference)
 
 

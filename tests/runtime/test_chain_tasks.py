@@ -276,6 +276,7 @@ MISTAKES: dict[Task, list[tuple[list[str], str]]] = {
         (["checks=[arithmetic]", "verifier=algebra"], "verifier=algebra is none of checks=[arithmetic]"),
         (["verifier.deadline_seconds=0"], "verifier.deadline_seconds=0.0 is out of range"),
         (["verifier=z4"], "verifier=z4: there is no such option"),
+        (["data.path=rows.jsonl"], "is a run: leave data.path out to check its chains"),
     ],
     SCORE: [
         (["scorer=oracle", "out=a.csv"], "out=a.csv: scores are written to a file that ends in .parquet or .jsonl"),

@@ -117,7 +117,9 @@ def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said:
     assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
 
 
-def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path) -> None:
+def test_rows_without_a_run_are_checked_with_or_without_an_answer_and_proved_in_their_own_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = rows(7, sums)
     del given[3]["answer"]
     given.append({"problem": "no chain", "answer": "1"})
@@ -132,6 +134,11 @@ def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path
     assert refuted["evidence"][0] == "0 + 3 = 4: 0 + 3 is 3, not 4"
     assert checked(config)["arithmetic"].now.chains == 0
     assert check_summary(storage_at(str(tmp_path / "out")), "arithmetic").against is None
+    assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
+    capsys.readouterr()
+    for command in ("audit", "status"):
+        assert main([command, f"run_dir={tmp_path}/out"]) == 2
+        assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
     write_rows(tmp_path / "rows.jsonl", given[1:])
     with pytest.raises(RunConflict, match="has findings of other chains"):
         checked(config)
@@ -158,23 +165,6 @@ def test_the_summary_compares_with_the_labels_of_the_run(tmp_path: Path) -> None
         assert found.mean_value == pytest.approx(wanted["value"].mean())
     assert summary.against.every.steps == both.height
     assert "bad (" in repr(summary)
-
-
-def test_findings_on_rows_are_proved_in_their_own_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_rows(tmp_path / "rows.jsonl", rows(6, sums))
-    config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
-    checked(replace(config, data=replace(config.data, path=str(path))))
-    assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
-    capsys.readouterr()
-    for command in ("audit", "status"):
-        assert main([command, f"run_dir={tmp_path}/out"]) == 2
-        assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
-
-
-def test_a_run_has_no_further_input(run_dir: Path) -> None:
-    config = settings(run_dir)
-    with pytest.raises(UsageError, match=r"is a run: leave data\.path out to check its chains"):
-        checked(replace(config, data=replace(config.data, path="rows.jsonl")))
 
 
 def test_settings_are_those_of_the_verifier_that_is_named(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
