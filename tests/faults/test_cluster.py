@@ -11,12 +11,11 @@ import pytest
 
 from tests.checkout import stepvalue
 from tests.faults.raylets import Raylets, raylets
-from tests.faults.runs import Found, Scene, assert_same, logged, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, logged, until
 from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 
-Scenes = Callable[..., Scene]
 OTHERS = 2
 WORKERS = 2
 RATE, FAST, SLOW = (f"policy.lab.tokens_per_second={rate}" for rate in (2000, 4000, 300))

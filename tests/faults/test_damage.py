@@ -15,11 +15,10 @@ from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.stored_labels import label_frames
-from tests.faults.runs import Found, Scene, assert_same, scene, tree, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, scene, tree, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 FLIPS = 300
 CUTS = 50
 ROUNDS = 5

@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,10 @@ from pipeline.engines.registry import policy_for
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
-from tests.faults.runs import Found, Scene, assert_same, tree, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, tree, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=30000"
 TOO_SMALL, ENOUGH = "size=48k", "size=16m"
 WRITABLE, READ_ONLY = 0o755, 0o555

@@ -1,16 +1,13 @@
 """The processes of a private Ray killed under the command line."""
 
-from collections.abc import Callable
-
 import psutil
 import pytest
 
 from tests.faults.command_line import ended, label, started
-from tests.faults.runs import Found, Scene, assert_same, until
+from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=300"
 """A minute and a half for the scene."""
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.conftest import write_rows
+from tests.faults.answers import sums
 from tests.faults.runs import (
     Found,
     Scene,
+    Scenes,
     Start,
     alive,
     assert_same,
@@ -24,7 +25,6 @@ from tests.faults.runs import (
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=30000"
 STALL = "run.stall_seconds=1"
 A_MOMENT = 0.02
@@ -158,21 +158,6 @@ def test_the_number_of_workers_changes_nothing(workers: int, in_flight: int, sce
     assert_same(scene, reference)
 
 
-def algebra(scene: Scene) -> None:
-    """An input whose answers only algebra can compare, so that a grader's child is needed."""
-    rows: list[dict[str, object]] = [
-        {
-            "id": f"{n}-{kind}",
-            "problem": f"Write the logarithm of {n * (n + 1)} as a sum.",
-            "answer": f"$\\ln({n * (n + 1)})$",
-            "steps": ["Factor.", f"The answer is $\\ln {n} + \\ln {last}$."],
-        }
-        for n in range(2, 10)
-        for kind, last in (("right", n + 1), ("wrong", n + 2))
-    ]
-    write_rows(scene.data, rows)
-
-
 def graders(start: Start) -> list[psutil.Process]:
     """The children that the workers, and the driver for its input, have for algebra."""
     mine: list[psutil.Process] = []
@@ -186,7 +171,7 @@ def graders(start: Start) -> list[psutil.Process]:
 def test_killed_graders_turn_no_answer_into_another(processes: int, scenes: Scenes) -> None:
     calm, scene = scenes("calm"), scenes("killed")
     for each in (calm, scene):
-        algebra(each)
+        sums(each.data, 16)
     calm.finish()
     expected = {row["chain_id"]: row["outcome"] for row in found(calm.run_dir).labels.to_pylist()}
     assert set(expected.values()) == {True, False}

@@ -348,21 +348,11 @@ def test_no_place_is_given_up_where_all_die() -> None:
     assert all(gpus.starts.count(gpu) >= 9 for gpu in range(4)), "side by side until the end"
 
 
-def test_a_deadly_request_among_gpus_that_die_at_work_is_the_only_one_written_off() -> None:
-    gpus = Gpus(count=4, deadly=frozenset({"u5-2"}), dead_at_work=frozenset({0}))
-    done(gpus, 4)
-    assert gpus.written_off == {"u5-2"}
-
-
-def test_two_workers_for_one_gpu_write_a_deadly_request_off() -> None:
-    gpus = Gpus(count=1, deadly=frozenset({"u5-2"}))
-    done(gpus, 2)
-    assert gpus.written_off == {"u5-2"}
-
-
 @example(count=2, workers=2, dead={1}, deadly={"u5-2", "u0-0"}, engines=2, in_flight=1, loading=0.1).via(
     "the good GPU is given up for the requests that are left at the end"
 )
+@example(count=4, workers=4, dead={0}, deadly={"u5-2"}, engines=1, in_flight=1, loading=1.0)
+@example(count=1, workers=2, dead=set(), deadly={"u5-2"}, engines=1, in_flight=1, loading=1.0)
 @given(
     st.integers(1, 4),
     st.integers(1, 4),
