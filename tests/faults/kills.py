@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from tests.deadlines import POLL_SECONDS
+from tests.deadlines import until
 from tests.faults.conftest import MEMORY
-from tests.faults.runs import SETTINGS, Found, Scene, Start, alive, found, logged, scene, tree
+from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, found, logged, scene, survivors, tree
 
 AT_ONCE = 2
 PROBLEMS = 12
@@ -106,16 +106,13 @@ def directory(folder: Path, kills: int, expected: Expected, luck: random.Random)
 
 
 def _until_answered(mine: Scene, start: Start) -> None:
-    while start.process.exitcode is None and not (mine.folder / "answered").exists():
-        time.sleep(POLL_SECONDS)
+    until(lambda: start.process.exitcode is not None or (mine.folder / "answered").exists(), FINISH_SECONDS)
 
 
 def _killed(mine: Scene, start: Start) -> Tally:
     killed_at = time.monotonic()
     start.kill()
-    deadline = time.monotonic() + 5
-    while (left := alive(start.pids("worker"))) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    left = survivors(mine, 5)
     kept = {row[0] for row in logged(mine.run_dir)} if mine.run_dir.exists() else set()
     again = [(when, rollout) for when, ids in answered(mine) for rollout in ids if rollout not in kept]
     waited = max((killed_at - when for when, _ in again), default=0.0)

@@ -14,7 +14,7 @@ from pipeline.runtime import heartbeat
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import no_watcher
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.starts import FOLDER, Start, read_starts, this_process
+from pipeline.storage.starts import Start, read_starts, this_process
 from tests.audit.runs import config
 from tests.conftest import write_rows
 from tests.deadlines import until
@@ -46,13 +46,6 @@ def test_a_start_records_the_settings_that_the_run_does_not(tmp_path: Path) -> N
     assert start.settings["sampling.rollouts"] == 3
     assert start.settings["data.path"] == str(tmp_path / "rows.jsonl")
     assert not {"run_dir", "sampling.temperature"} & start.settings.keys()
-
-
-def test_a_finished_run_started_again_reports_nothing(tmp_path: Path) -> None:
-    label_in_process(config(tmp_path))
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()}
-    label_in_process(config(tmp_path))
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()} == before
 
 
 def test_a_later_start_reports_what_earlier_ones_had_committed(tmp_path: Path) -> None:

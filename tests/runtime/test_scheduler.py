@@ -3,11 +3,15 @@
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.core.errors import EngineDied, Interrupted, StepvalueError, StoreError, WorkerLost
 from pipeline.core.progress import Load
 from pipeline.runtime.scheduler import TAIL_UNITS
 from pipeline.runtime.worker import Snapshot
+from pipeline.runtime.worker_handle import WorkerLocation
+from tests.runtime.idle import job
 from tests.runtime.test_starting import DEAD, FOREVER, Gpus, done, run
 
 LOST = WorkerLost("its node died")
@@ -102,3 +106,26 @@ def test_the_last_units_are_given_out_longest_first() -> None:
     names = list(gpus.owed)
     assert gpus.order[:first] == names[:first]
     assert gpus.order[first:] == sorted(names[first:], key=lambda name: -sizes[names.index(name)])
+
+
+@given(st.sets(st.integers(0, 300), min_size=1, max_size=300), st.data())
+def test_exactly_the_deadly_requests_are_written_off(numbers: set[int], data: st.DataObject) -> None:
+    requests = [f"{number:05d}" for number in sorted(numbers)]
+    deadly = set(data.draw(st.lists(st.sampled_from(requests), max_size=5)))
+    suspect = job(groups=[requests])
+    answered: set[str] = set()
+    deaths = 0
+    while suspect.groups:
+        probe = suspect.probe().probe
+        assert probe is not None
+        if probe.only & deadly:
+            deaths += 1
+            suspect.fail_group(WorkerLocation(), has_others=False)
+        else:
+            answered |= probe.only
+            written_off = probe.failed
+            suspect.pass_group()
+    assert suspect.written_off == deadly
+    assert answered == set(requests) - deadly
+    assert not deadly or written_off == deadly or written_off < deadly
+    assert deaths <= len(deadly) * (len(requests).bit_length() + 1)

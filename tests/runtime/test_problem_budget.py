@@ -1,4 +1,5 @@
-"""The shares of a run's budget that its units get, and when a unit has reached its target."""
+"""The limit on the total cost of a problem, the shares of a run's budget that its units get, and when a unit has reached its
+target."""
 
 import pytest
 from hypothesis import given
@@ -6,8 +7,19 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
-from pipeline.core.records import Totals, UnitTarget
-from pipeline.runtime.problem_budget import UnitSpending, level_budget, meets_target, unit_target_of, unit_targets
+from pipeline.core.records import ChainShape, Counts, Totals, Trials, UnitTarget
+from pipeline.estimators.tree import tree_of
+from pipeline.runtime.problem_budget import (
+    Cap,
+    UnitSpending,
+    estimated_costs,
+    level_budget,
+    meets_target,
+    total_cost,
+    unit_target_of,
+    unit_targets,
+    within,
+)
 from pipeline.storage.commits import UNIT, Commit, CommitState
 from tests.settings import deciding, estimator_settings
 
@@ -90,3 +102,48 @@ def test_rollouts_per_prefix_are_reached_by_as_many_or_more() -> None:
     assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=3))
     assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=4))
     assert not meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=5))
+
+
+TREE = tree_of(
+    [
+        ChainShape(prefix_ids=("r", "a", "b", "x"), outcome=True, prices=(40.0, 30.0, 20.0, 10.0)),
+        ChainShape(prefix_ids=("r", "a", "c", "y"), outcome=False, prices=(40.0, 30.0, 20.0, 10.0)),
+    ]
+)
+counted = st.dictionaries(st.sampled_from(TREE.prefix_ids), st.integers(0, 9))
+
+
+def trials(issued: dict[str, int], tokens: int = 5) -> dict[str, Trials]:
+    return {
+        prefix: Trials(outcomes=(True,) * count, counts=Counts(correct=count, graded=count, tokens=tokens * count))
+        for prefix, count in issued.items()
+    }
+
+
+@given(counted)
+def test_chains_bear_all_that_their_problem_costs(issued: dict[str, int]) -> None:
+    for unit, each in ((BudgetUnit.rollouts, 1), (BudgetUnit.tokens, 5)):
+        assert sum(estimated_costs(TREE, trials(issued), unit)) == each * sum(issued.values())
+
+
+@given(counted, counted, st.integers(0, 60))
+def test_no_more_rollouts_than_the_cap_allows_and_no_fewer(
+    issued: dict[str, int], more: dict[str, int], most: int
+) -> None:
+    allowed = within(TREE, trials(issued), more, Cap(most=most, unit=BudgetUnit.rollouts))
+    left = max(0, most - sum(issued.values()))
+    assert sum(allowed.values()) == min(left, sum(more.values()))
+    assert all(0 < count <= more[prefix] for prefix, count in allowed.items())
+
+
+def test_tokens_are_reported_by_those_there_are_and_before_by_prices() -> None:
+    more = {"r": 9}
+    for tokens, allowed in ((0, {}), (1, {"r": 1}), (30, {"r": 2}), (61, {"r": 3})):
+        assert within(TREE, {}, more, Cap(most=tokens, unit=BudgetUnit.tokens)) == allowed
+    cap = Cap(most=21, unit=BudgetUnit.tokens)
+    assert within(TREE, trials({"a": 2}), more, cap) == {"r": 3}
+    assert within(TREE, trials({"a": 2}, tokens=0), more, cap) == {"r": 9}
+
+
+def test_a_chain_above_the_level_keeps_what_it_has_cost() -> None:
+    assert total_cost([3.0, 9.0], 5.0) == 14.0
