@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.deadlines import until
 from tests.faults.conftest import MEMORY
-from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, found, logged, scene, survivors, tree
+from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, files, found, logged, scene, survivors
 
 AT_ONCE = 2
 PROBLEMS = 12
@@ -131,7 +131,7 @@ def committed(mine: Scene) -> dict[str, bytes]:
     """The commit records."""
     return {
         name: data
-        for name, data in tree(mine.run_dir / "commits").items()
+        for name, data in files(mine.run_dir / "commits").items()
         if name.endswith(".json") and "/." not in name
     }
 

@@ -23,6 +23,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
+from tests.audit.runs import files as files
 from tests.conftest import write_rows
 from tests.deadlines import until as until
 from tests.faults.local_driver import CONTEXT, Plan, drive
@@ -95,11 +96,6 @@ def logged(run_dir: Path) -> list[tuple[object, ...]]:
         shard for found in record_sequences(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"
     ]
     return [tuple(row.values()) for shard in shards for row in read_shard(storage, shard).to_pylist()]
-
-
-def tree(run_dir: Path) -> dict[str, bytes]:
-    """Every file of a directory."""
-    return {str(path.relative_to(run_dir)): path.read_bytes() for path in sorted(run_dir.rglob("*")) if path.is_file()}
 
 
 @dataclass(slots=True, kw_only=True)

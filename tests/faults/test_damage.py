@@ -15,7 +15,7 @@ from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.stored_labels import label_frames
-from tests.faults.runs import Found, Scene, Scenes, assert_same, scene, tree, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, files, scene, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
@@ -182,9 +182,9 @@ def test_what_nobody_committed_is_left_alone(copy: Scene, reference: Found) -> N
     ]
     for stray in strays:
         stray.write_bytes(b"\x00 not ours")
-    before = tree(copy.run_dir)
+    before = files(copy.run_dir)
     copy.finish()
-    assert tree(copy.run_dir) == before
+    assert files(copy.run_dir) == before
     assert_same(copy, reference)
 
 

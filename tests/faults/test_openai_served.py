@@ -25,7 +25,7 @@ from pipeline.engines.hugging_face import HfTokenizer, load_tokenizer
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiPolicyConfig
 from tests.checkout import stepvalue
-from tests.faults.vllm_server import KEY, NAME, VllmServer
+from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 
@@ -50,12 +50,8 @@ _UNDER_WAY = re.compile(r"rollouts [1-9]")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    made = VllmServer(tmp_path_factory.mktemp("server") / "log")
-    try:
-        made.start()
+    with serving(tmp_path_factory.mktemp("server") / "log") as made:
         yield made
-    finally:
-        made.kill()
 
 
 def label(server: VllmServer, run_dir: Path, output: Path, *settings: str) -> "subprocess.Popen[bytes]":

@@ -17,9 +17,9 @@ from tests.faults.runs import (
     Start,
     alive,
     assert_same,
+    files,
     found,
     logged,
-    tree,
     until,
 )
 
@@ -146,9 +146,9 @@ def test_two_drivers_at_once_without_the_lock_are_both_right(turn: int, scenes: 
 def test_a_finished_run_started_again_changes_no_byte(scenes: Scenes) -> None:
     scene = scenes()
     scene.finish()
-    before = tree(scene.run_dir)
+    before = files(scene.run_dir)
     assert scene.finish()["units_done_now"] == 0
-    assert tree(scene.run_dir) == before
+    assert files(scene.run_dir) == before
 
 
 @pytest.mark.parametrize(("workers", "in_flight"), [(1, 1), (2, 1), (4, 3)])

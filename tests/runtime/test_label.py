@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.__main__ import compose_label, main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
+from tests.audit.runs import files
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.deadlines import until
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
@@ -37,10 +38,6 @@ def labels(run_dir: Path) -> pl.DataFrame:
     return pl.read_parquet(run_dir / "labels" / "*.parquet").sort("chain_id")
 
 
-def contents(run_dir: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(run_dir)): path.read_bytes() for path in sorted(run_dir.rglob("*")) if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """An input and the run directory of an undisturbed run on it."""
@@ -53,11 +50,11 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
-    before = contents(run_dir)
+    before = files(run_dir)
     with without_ray():
         assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
     assert "this run is already finished" in capsys.readouterr().out
-    assert contents(run_dir) == before
+    assert files(run_dir) == before
 
 
 def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path], capsys: Printed) -> None:
@@ -65,7 +62,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path
     expected = labels(run_dir)
     lost = sorted((run_dir / "commits").glob("unit-*.json"))[:2]
     kept = {
-        name: data for name, data in contents(run_dir).items() if name not in {f"commits/{path.name}" for path in lost}
+        name: data for name, data in files(run_dir).items() if name not in {f"commits/{path.name}" for path in lost}
     }
     for record in lost:
         record.unlink()
@@ -75,7 +72,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path
         "to sample and grade 640 rollouts" in capsys.readouterr().out
     )  # 2 units x 10 problems x 4 distinct prefixes x 8
     assert labels(run_dir).equals(expected)
-    assert kept.items() <= contents(run_dir).items()
+    assert kept.items() <= files(run_dir).items()
 
 
 @pytest.mark.parametrize(
@@ -104,14 +101,14 @@ def test_labels_do_not_depend_on_workers_or_faults(
 
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
-    before = contents(run_dir)
+    before = files(run_dir)
     other = ["sampling.temperature=0.5", "run.unit_problems=10"]
     with without_ray():
         assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other]) == 2
     refused = capsys.readouterr().err
     assert "sampling.temperature was 1.0, now 0.5" in refused
     assert "use another run_dir" in refused.splitlines()[0]
-    assert contents(run_dir) == before
+    assert files(run_dir) == before
 
 
 @pytest.mark.nightly

@@ -1,6 +1,5 @@
 """`check`: every step of a run has one finding, whatever dies in between, and a later start does what is new."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,15 +22,9 @@ CHAINS = 23
 STEPS = sum(len(orders(number)) for number in range(CHAINS))
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
-
-
 @pytest.fixture
-def run_dir(labels: Path, tmp_path: Path) -> Path:
-    shutil.copytree(labels, tmp_path / "run")
-    return tmp_path / "run"
+def run_dir(tmp_path: Path) -> Path:
+    return labelled(tmp_path, CHAINS)
 
 
 def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path) -> None:

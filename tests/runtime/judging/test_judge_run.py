@@ -1,6 +1,5 @@
 """`judge`: every chain of a run has each of its votes once, whatever dies in between, and a later start does what is new."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,15 +18,9 @@ pytestmark = pytest.mark.slow
 CHAINS = 23
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
-
-
 @pytest.fixture
-def run_dir(labels: Path, tmp_path: Path) -> Path:
-    shutil.copytree(labels, tmp_path / "run")
-    return tmp_path / "run"
+def run_dir(tmp_path: Path) -> Path:
+    return labelled(tmp_path, CHAINS)
 
 
 def test_the_votes_are_those_of_the_oracle(run_dir: Path) -> None:
