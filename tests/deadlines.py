@@ -1,11 +1,14 @@
-"""Bounds for work that must not grow with the square of what it reads: no clock decides, and no other work on the machine."""
+"""Bounds for work that must not grow with the square of what it reads, where no clock decides and no other work on the machine;
+and for waiting."""
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+POLL_SECONDS = 0.005
 PROCESSOR_SECONDS = 20.0
 """Some hundred times what such work takes, and a fraction of what it takes if it grows with the square."""
 
@@ -41,3 +44,12 @@ def calls_of(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return calls
+
+
+def until(true: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait for it. Raises TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not come true in {seconds} s")
+        time.sleep(POLL_SECONDS)

@@ -2,7 +2,7 @@
 learned of Monte Carlo and of judges is right."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -73,13 +73,13 @@ class _Labels:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    within: list[bool]
-    near: list[bool]
-    over_exact: list[float]
-    over_all: list[float]
-    bins: Floats
-    right_exact: list[float]
-    right_all: list[float]
+    within: list[bool] = field(default_factory=list)
+    near: list[bool] = field(default_factory=list)
+    over_exact: list[float] = field(default_factory=list)
+    over_all: list[float] = field(default_factory=list)
+    bins: Floats = field(default_factory=lambda: np.zeros((len(BINS), 3)))
+    right_exact: list[float] = field(default_factory=list)
+    right_all: list[float] = field(default_factory=list)
 
 
 def consensus() -> None:
@@ -160,15 +160,7 @@ def _gain(gains: Sequence[float]) -> str:
 
 
 def _measure(world: World, chains: int, seeds: int) -> _Found:
-    found = _Found(
-        within=[],
-        near=[],
-        over_exact=[],
-        over_all=[],
-        bins=np.zeros((len(BINS), 3)),
-        right_exact=[],
-        right_all=[],
-    )
+    found = _Found()
     true = _true_cells(world)
     for seed in range(seeds):
         drawn = sample(world, chains, seed)

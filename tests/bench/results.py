@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -21,34 +20,12 @@ RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 FLAG = "--record"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where figures come from. `load`: processes that wanted a core in the minute before."""
-
-    date: str
-    commit: str
-    dirty: bool
-    processor: str
-    cores: int
-    memory_gib: float
-    python: str
-    load: float
-
-    def text(self) -> str:
-        changed = ", with changes that are not committed" if self.dirty else ""
-        return (
-            f"{self.date}, commit {self.commit}{changed}; {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, "
-            f"Python {self.python}; load {self.load:.1f} before"
-        )
-
-
 @contextmanager
 def printed(command: str, *, record: bool, results: Path = RESULTS) -> Iterator[None]:
     """Print where the figures come from; with `record`, append what is printed within to `results` where it ends well."""
-    origin = origin_here()
     copy = _Copied(sys.stdout)
     with redirect_stdout(copy):
-        print(origin.text(), flush=True)
+        print(origin(), flush=True)
         yield
     if record:
         with results.open("a", encoding="utf-8") as file:
@@ -61,16 +38,13 @@ def block(command: str, text: str) -> str:
     return f"\n## {command}\n\n{first}\n\n```\n{rest.strip(chr(10))}\n```\n"
 
 
-def origin_here() -> Origin:
-    return Origin(
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        commit=_git("rev-parse", "--short", "HEAD") or "unknown",
-        dirty=bool(_git("status", "--porcelain")),
-        processor=_processor(),
-        cores=len(os.sched_getaffinity(0)),
-        memory_gib=psutil.virtual_memory().total / 2**30,
-        python=platform.python_version(),
-        load=os.getloadavg()[0],
+def origin() -> str:
+    """Date, commit and machine. Load: processes that wanted a core in the minute before."""
+    changed = ", with changes that are not committed" if _git("status", "--porcelain") else ""
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {_git('rev-parse', '--short', 'HEAD') or 'unknown'}{changed}; "
+        f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"Python {platform.python_version()}; load {os.getloadavg()[0]:.1f} before"
     )
 
 

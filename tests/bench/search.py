@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import NormalDist
 
-from pipeline.core.statistics import Interval
 from pipeline.scorers.oracle import logit
+from tests.bench.loop.search_table import shown
 from tests.bench.search_tree import SIMULATORS, Problems
 from tests.searches.worlds import WorldKind
 
@@ -54,13 +54,13 @@ def search() -> None:
 def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iterator[str]:
     """The table of a scorer. Adds to `apart` and `ahead`."""
     yield (
-        f"  {'method':<11}{'n':>3}{'right':>21}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
+        f"  {'method':<11}{'n':>3}{'right':>22}{'policy':>8}{'scorer':>8}{'in all':>8}{'apart/SE':>10}"
         f"{'k':>7}{'gain over best of k':>24}"
     )
     for n in SIZES:
         for name, exact in problems.exact(n).items():
             yield (
-                f"  {name:<11}{n:>3}{shown(exact.right):>21}{exact.policy:>8.0f}{exact.scorer:>8.0f}"
+                f"  {name:<11}{n:>3}{shown(exact.right):>22}{exact.policy:>8.0f}{exact.scorer:>8.0f}"
                 f"{exact.policy + exact.scorer:>8.0f}"
             )
         for name in SIMULATORS:
@@ -68,7 +68,7 @@ def lines(problems: Problems, apart: list[float], ahead: dict[str, int]) -> Iter
             apart.append(found.apart / found.error if found.error else 0.0)
             ahead[name] = ahead.get(name, 0) + int(found.gain.low is not None and found.gain.low > 0)
             yield (
-                f"  {name:<11}{n:>3}{shown(found.right):>21}{found.policy:>8.0f}{found.scorer:>8.0f}"
+                f"  {name:<11}{n:>3}{shown(found.right):>22}{found.policy:>8.0f}{found.scorer:>8.0f}"
                 f"{found.policy + found.scorer:>8.0f}{apart[-1]:>10.1f}{found.k:>7.1f}{shown(found.gain, '+'):>24}"
             )
 
@@ -77,11 +77,3 @@ def end_auc(kind: WorldKind) -> float:
     """P(the end of a right chain scores higher than that of a wrong one)."""
     apart = logit(1 - kind.least) - logit(kind.least)
     return NormalDist().cdf(apart / (kind.sigma * math.sqrt(2)))
-
-
-def shown(figure: Interval, sign: str = "") -> str:
-    if figure.value is None:
-        return "-"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:{sign}.3f}"
-    return f"{figure.value:{sign}.3f} [{figure.low:{sign}.3f}, {figure.high:{sign}.3f}]"

@@ -15,10 +15,12 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from tests.faults.runs import POLL_SECONDS, SETTINGS, Found, Scene, Start, alive, found, logged, scene, tree
+from tests.deadlines import until
+from tests.faults.conftest import MEMORY
+from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, files, found, logged, scene, survivors
 
 AT_ONCE = 2
 PROBLEMS = 12
@@ -27,7 +29,6 @@ FIRST_TARGET, LAST_TARGET, STEP = 40, 160, 20
 FLUSH_SECONDS = 0.2
 LONGEST_SECONDS = 0.6
 """A start is killed after a time between 0 and this, counted from its beginning or from the first answer."""
-MEMORY = Path("/dev/shm")
 KILLS_SETTINGS = (*SETTINGS, f"run.flush_seconds={FLUSH_SECONDS}", "policy.lab.tokens_per_second=30000")
 
 
@@ -47,6 +48,10 @@ class Tally:
     repeated: int = 0
     survivors: int = 0
     seconds_repeated: float = 0.0
+
+    @property
+    def wrong(self) -> int:
+        return self.lost + self.duplicated + self.changed + self.survivors
 
     def __add__(self, other: "Tally") -> "Tally":
         sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
@@ -101,16 +106,13 @@ def directory(folder: Path, kills: int, expected: Expected, luck: random.Random)
 
 
 def _until_answered(mine: Scene, start: Start) -> None:
-    while start.process.exitcode is None and not (mine.folder / "answered").exists():
-        time.sleep(POLL_SECONDS)
+    until(lambda: start.process.exitcode is not None or (mine.folder / "answered").exists(), FINISH_SECONDS)
 
 
 def _killed(mine: Scene, start: Start) -> Tally:
     killed_at = time.monotonic()
     start.kill()
-    deadline = time.monotonic() + 5
-    while (left := alive(start.pids("worker"))) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    left = survivors(mine, 5)
     kept = {row[0] for row in logged(mine.run_dir)} if mine.run_dir.exists() else set()
     again = [(when, rollout) for when, ids in answered(mine) for rollout in ids if rollout not in kept]
     waited = max((killed_at - when for when, _ in again), default=0.0)
@@ -129,7 +131,7 @@ def committed(mine: Scene) -> dict[str, bytes]:
     """The commit records."""
     return {
         name: data
-        for name, data in tree(mine.run_dir / "commits").items()
+        for name, data in files(mine.run_dir / "commits").items()
         if name.endswith(".json") and "/." not in name
     }
 
@@ -171,14 +173,15 @@ def main(kills: int, seed: int = 0) -> int:
                 number += AT_ONCE
                 total += sum((run.result() for run in runs), Tally())
                 seconds = time.monotonic() - began
-                bad = total.lost + total.duplicated + total.changed
-                print(f"{total.kills} kills, {seconds:.0f} s, {bad} lost, doubled or changed", flush=True)
-    print(json.dumps({each.name: getattr(total, each.name) for each in fields(total)}, indent=1))
+                print(
+                    f"{total.kills} kills, {seconds:.0f} s, {total.wrong} lost, doubled, changed or alive", flush=True
+                )
+    print(json.dumps(asdict(total), indent=1))
     print(
         f"a kill cost at most {total.seconds_repeated:.2f} s of answers with run.flush_seconds={FLUSH_SECONDS:g}; "
         f"{total.repeated / max(1, total.answered):.1%} of all rollouts were sampled again"
     )
-    return int(bool(total.lost or total.duplicated or total.changed or total.survivors))
+    return int(bool(total.wrong))
 
 
 if __name__ == "__main__":

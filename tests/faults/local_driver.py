@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
@@ -33,7 +33,6 @@ from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
 from pipeline.runtime.labelling import worker_with
 from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
 from tests.oracles.lab import LabEngine, LabPolicyConfig
@@ -110,7 +109,7 @@ def _print_status(status: Status) -> None:
 @contextmanager
 def _processes(plan: Plan, config: LabelConfig) -> Iterator[WorkerPool]:
     def hire(attempt: int) -> WorkerHandle:
-        return ProcessWorker(plan, config, attempt)
+        return cast(WorkerHandle, ProcessWorker(plan, config, attempt))
 
     yield WorkerPool(hire=hire, workers=plan.workers)
 
@@ -132,31 +131,9 @@ class ProcessWorker:
     async def location(self) -> WorkerLocation:
         return WorkerLocation()
 
-    async def fetch(self) -> None:
-        await self._call("fetch")
-
-    async def start(self) -> str:
-        return str(await self._call("start"))
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        await self._call("wait_for_capacity", begun)
-
-    async def finish_unit(self, task: UnitTask) -> Receipt:
-        receipt: Receipt = await self._call("finish_unit", task)
-        return receipt
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        return list(await self._call("missing_requests", task))
-
-    async def snapshot(self) -> Snapshot:
-        snapshot: Snapshot = await self._call("snapshot")
-        return snapshot
-
-    async def drain(self) -> None:
-        await self._call("drain")
-
-    async def stop(self) -> None:
-        await self._call("stop")
+    def __getattr__(self, name: str) -> Any:
+        """All else happens in the process."""
+        return functools.partial(self._call, name)
 
     def kill(self) -> None:
         self._close()

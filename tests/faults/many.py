@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.faults.scenarios import scenarios
-from tests.faults.seeds import complaint
+from tests.faults.schedules import complaint
 
 BATCH = 100
 SHOWN = 10

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.checkout import ROOT
+from tests.checkout import stepvalue
 from tests.faults.answers import code_problems, sums
-from tests.faults.kills import compared
+from tests.faults.kills import Tally, compared
 from tests.faults.runs import Found, found, logged
 
 KILLS_EACH = 5
@@ -42,24 +42,6 @@ STOPPED_SECONDS = 1.0, 30.0
 POLL_SECONDS = 0.02
 PROBLEMS = 60
 COMMON = ("estimator=fixed", "run.flush_seconds=0.2", "run.unit_problems=1", "run.report=false")
-
-
-@dataclass(slots=True)
-class Kills:
-    """Of one kind: signals that met a directory with commits, starts, and what was wrong afterwards. `survivors`: processes of
-    a start that ended, and stayed."""
-
-    kills: int = 0
-    starts: int = 0
-    directories: int = 0
-    lost: int = 0
-    doubled: int = 0
-    changed: int = 0
-    survivors: int = 0
-
-    @property
-    def wrong(self) -> int:
-        return self.lost + self.doubled + self.changed + self.survivors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,13 +128,8 @@ class Run:
         if self.starts == MOST_STARTS:
             raise AssertionError(f"not done after {MOST_STARTS} starts: {self.said()}")
         self.starts += 1
-        with self.run_dir.with_suffix(".log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline", "label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}"],
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-            )
+        words = ("label", *COMMON, *self.work.settings, f"run_dir={self.run_dir}")
+        self.process = stepvalue(self.run_dir.with_suffix(".log"), *words)
 
     def finish(self) -> None:
         """Start it until it is done."""
@@ -203,7 +180,7 @@ class Blows:
 
     def __init__(self, name: str, work: Work, times: int, *, stop: bool) -> None:
         self.name = name
-        self.tally = Kills()
+        self.tally = Tally()
         self._work, self._times, self._stop = work, times, stop
         self._luck = random.Random()
 
@@ -228,7 +205,6 @@ class Blows:
                 continue
             if self._strike(run):
                 kills += 1
-                self.tally.kills += 1
         run.finish()
         self.tally.starts += run.starts
 
@@ -251,19 +227,14 @@ class Blows:
             return False
         run.families += family
         after = run.rows()
-        self.tally.lost += len(before.keys() - after.keys())
-        self.tally.changed += sum(after[row] != before[row] for row in before.keys() & after.keys())
+        changed = sum(after[row] != before[row] for row in before.keys() & after.keys())
+        self.tally += Tally(kills=1, lost=len(before.keys() - after.keys()), changed=changed)
         return True
 
     def _compare(self, run: Run) -> None:
         there = found(run.run_dir)
-        if self._work.exact:
-            against = compared(there, self._work.expected)
-            self.tally.lost += against.lost
-            self.tally.doubled += against.duplicated
-            self.tally.changed += against.changed
-        else:
-            self.tally.doubled += len(there.doubled)
+        exact = self._work.exact
+        self.tally += compared(there, self._work.expected) if exact else Tally(duplicated=len(there.doubled))
         for each in psutil.wait_procs(run.families, GONE_SECONDS)[1]:
             self.tally.survivors += 1
             print(f"survived: {_command(each)[:200]}", flush=True)

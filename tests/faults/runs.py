@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,12 +23,14 @@ from pipeline.config.label import LabelConfig
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.shards import read_shard
+from tests.audit.runs import files as files
 from tests.conftest import write_rows
+from tests.deadlines import until as until
 from tests.faults.local_driver import CONTEXT, Plan, drive
+from tests.runtime.growing import Row, chains
 
 FINISH_SECONDS = 60.0
 GONE_SECONDS = 10.0
-POLL_SECONDS = 0.005
 SETTINGS = (
     "policy=lab",
     "estimator=fixed",
@@ -52,19 +53,10 @@ def _composed(settings: tuple[str, ...]) -> LabelConfig:
     return compose_label(["data.path=rows.jsonl", *settings])
 
 
-def rows(count: int) -> list[dict[str, Any]]:
+def rows(count: int) -> list[Row]:
     """Problems with a right and a wrong chain each, and one without a chain."""
-    with_chains = [
-        {
-            "id": f"{n}-{kind}",
-            "problem": f"What is {n} + {n} + 1?",
-            "answer": str(2 * n + 1),
-            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
-        }
-        for n in range(count)
-        for kind, last in (("right", 2 * n + 1), ("wrong", 2 * n + 3))
-    ]
-    return [*with_chains, {"id": "drawn", "problem": "What is 3 * 7?", "answer": "21"}]
+    both = [row for n in range(count) for last in (1, 3) for row in chains(n, last=last)]
+    return [*both, {"id": "drawn", "problem": "What is 3 * 7?", "answer": "21"}]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +96,6 @@ def logged(run_dir: Path) -> list[tuple[object, ...]]:
         shard for found in record_sequences(storage, UNIT) for shard in resolve(found).log if shard.table == "rollouts"
     ]
     return [tuple(row.values()) for shard in shards for row in read_shard(storage, shard).to_pylist()]
-
-
-def tree(run_dir: Path) -> dict[str, bytes]:
-    """Every file of a directory."""
-    return {str(path.relative_to(run_dir)): path.read_bytes() for path in sorted(run_dir.rglob("*")) if path.is_file()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,6 +185,9 @@ class Scene:
         assert survivors(self) == []
 
 
+Scenes = Callable[..., Scene]
+
+
 def scene(folder: Path, count: int = 5, settings: Sequence[str] = SETTINGS) -> Scene:
     folder.mkdir(parents=True, exist_ok=True)
     return Scene(folder=folder, data=write_rows(folder / "rows.jsonl", rows(count)), settings=settings)
@@ -237,15 +227,6 @@ def of_group(group: int) -> list[int]:
                 if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
                     members.append(int(folder.name))
     return members
-
-
-def until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait for it. Raises TimeoutError."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not come true in {seconds} s")
-        time.sleep(POLL_SECONDS)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

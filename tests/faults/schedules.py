@@ -1,4 +1,4 @@
-"""Schedules drawn from a seed: which faults come together, and when."""
+"""Schedules drawn from a seed: which faults come together, and when, and what comes of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,8 +6,9 @@ from random import Random
 from typing import Any
 
 from tests.faults.disk import Strike
-from tests.faults.sim import Schedule, Start
+from tests.faults.sim import Scenario, Schedule, Start, play
 from tests.faults.workers import Fate, Misdeed
+from tests.faults.world import World
 
 TARGETS = (2, 3)
 MAX_UNHEALTHY = 2
@@ -15,6 +16,7 @@ MAX_UNHEALTHY = 2
 START_LASTS = 8.0
 """Seconds that a start takes about."""
 START_EFFECTS = 150
+SHOWN_EVENTS = 40
 
 
 def drawn(seed: int) -> tuple[int, Schedule]:
@@ -74,3 +76,17 @@ def _fate(rng: Random) -> Fate:
         *(Fate(misdeed=misdeed, after=rng.randrange(12), deaf=deaf) for misdeed in Misdeed),
     )
     return rng.choice(fates)
+
+
+def played(seed: int, scenarios: Sequence[Scenario]) -> World:
+    number, schedule = drawn(seed)
+    return play(seed, scenarios[number % len(scenarios)], schedule)
+
+
+def complaint(seed: int, scenarios: Sequence[Scenario]) -> str | None:
+    """What a schedule brought to light, and how to see it again; None where all is well."""
+    world = played(seed, scenarios)
+    if not world.violations:
+        return None
+    faults, events = "\n".join(world.violations), "\n".join(world.trace[-SHOWN_EVENTS:])
+    return f"seed {seed} (again: SEED={seed} pytest tests/faults/test_simulated.py -k schedules):\n{faults}\n{events}"

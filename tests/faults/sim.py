@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pipeline.config.label import DataConfig, LabelConfig, RunConfig, SamplingConfig
 from pipeline.core.errors import Interrupted, StepvalueError
@@ -259,9 +259,8 @@ class _Play:
 
         def hire(attempt: int) -> WorkerHandle:
             self._hired += 1
-            return SignedWorker(
-                config, driver, f"worker{self._hired}", next(fates, Fate()), self.answers, self._observer.look
-            )
+            name, fate = f"worker{self._hired}", next(fates, Fate())
+            return cast(WorkerHandle, SignedWorker(config, driver, name, fate, self.answers, self._observer.look))
 
         @contextmanager
         def hiring(config: LabelConfig) -> Iterator[WorkerPool]:

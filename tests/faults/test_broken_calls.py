@@ -4,18 +4,16 @@ The calls are taken from the processes by a small library that is preloaded into
 """
 
 import errno
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.faults.command_line import label
 from tests.faults.preloaded import compiled
-from tests.faults.runs import Found, Scene, assert_same
+from tests.faults.runs import Found, Scene, Scenes, assert_same
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 ALWAYS = 10**6
 REMEDY = "free disk space or permit writing, then start again"
 REFUSED = [

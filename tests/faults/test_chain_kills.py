@@ -3,33 +3,29 @@ the rows of one that nobody disturbs, what was committed is not done again, and 
 
 import shutil
 import subprocess
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-import polars as pl
 import psutil
 import pytest
 
 from pipeline.__main__ import main
 from tests.checkout import ROOT
+from tests.deadlines import until
 from tests.faults.ray_kills import SECONDS, command, kills_until_done
-from tests.runtime.chain_tasks import JUDGE, SCORE
+from tests.runtime.chain_tasks import CHECK, JUDGE, SCORE, Task
 from tests.runtime.checking import runs as checks
 from tests.runtime.judging.runs import NAME
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Killed:
-    """A command with `words`, and `slow` ones while it is killed, at most `most` times. The rest: see `chain_tasks.Task`."""
+class Killed(NamedTuple):
+    """A task with `words`, and `slow` ones while it is killed, at most `most` times."""
 
+    task: Task
     chains: int
-    prepared: Callable[[Path, int], Path]
-    place: Callable[[Path], Path]
-    rows: Callable[[Path], pl.DataFrame]
     words: str
     slow: str = ""
     most: int = 4
@@ -38,51 +34,48 @@ class Killed:
         return [*self.words.format(out=SCORE.place(run_dir)).split(), f"run_dir={run_dir}", *more]
 
 
-KILLED = {
-    "judge": Killed(
+ARITHMETIC = replace(
+    CHECK,
+    prepared=lambda folder, count: checks.labelled(folder, count, checks.sums),
+    place=lambda run_dir: run_dir / "checks" / "arithmetic",
+    rows=lambda run_dir: checks.frame(run_dir, "arithmetic"),
+)
+KILLED = (
+    Killed(
+        JUDGE,
         chains=200,
-        prepared=JUDGE.prepared,
-        place=JUDGE.place,
-        rows=JUDGE.rows,
         words=f"judge judge=lab judge.name={NAME} judge.votes=3 run.unit_problems=10 run.flush_seconds=0.1",
         slow="judge.lab.tokens_per_second=30000",
     ),
-    "check": Killed(
+    Killed(
+        ARITHMETIC,
         chains=600,
-        prepared=lambda folder, count: checks.labelled(folder, count, checks.sums),
-        place=lambda run_dir: run_dir / "checks" / "arithmetic",
-        rows=lambda run_dir: checks.frame(run_dir, "arithmetic"),
         words="check checks=[arithmetic] run.unit_problems=10 run.units_in_flight=1 run.flush_seconds=0.1",
         most=2,
     ),
-    "score": Killed(
+    Killed(
+        SCORE,
         chains=400,
-        prepared=SCORE.prepared,
-        place=SCORE.place,
-        rows=SCORE.rows,
         words="score scorer=lab scorer.oracle.auc=0.8 out={out} run.unit_problems=20 run.flush_seconds=0.1",
         slow="scorer.lab.chains_per_second=300",
     ),
-}
+)
 
 
-@pytest.mark.parametrize("name", KILLED)
+@pytest.mark.parametrize("killed", KILLED, ids=lambda killed: killed.task.command)
 @pytest.mark.parametrize("victim", ["driver", "worker"])
-def test_a_killed_command_goes_on_where_it_was(name: str, victim: str, tmp_path: Path) -> None:
-    task = KILLED[name]
-    run_dir = task.prepared(tmp_path, task.chains)
+def test_a_killed_command_goes_on_where_it_was(killed: Killed, victim: str, tmp_path: Path) -> None:
+    task = killed.task
+    run_dir = task.prepared(tmp_path, killed.chains)
     calm = shutil.copytree(run_dir, tmp_path / "calm" / "run")
-    subprocess.run(command(*task.start(calm)), cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)
-    slow = task.start(run_dir, *task.slow.split())
-    assert kills_until_done(slow, task.place(run_dir), victim, most=task.most, apart=8) >= 2
+    subprocess.run(command(*killed.start(calm)), cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)
+    slow = killed.start(run_dir, *killed.slow.split())
+    assert kills_until_done(slow, task.place(run_dir), victim, most=killed.most, apart=8) >= 2
     found = task.rows(run_dir)
     assert found.equals(task.rows(calm))
-    assert set(found["row"]) == set(range(task.chains))
+    assert set(found["row"]) == set(range(killed.chains))
     assert main(["audit", f"run_dir={run_dir}"]) == 0
-    deadline = time.monotonic() + SECONDS
-    while left := _orphans():
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    until(lambda: not _orphans(), SECONDS)
 
 
 def _orphans() -> list[psutil.Process]:

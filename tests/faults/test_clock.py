@@ -2,18 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.faults.command_line import ended, started
 from tests.faults.preloaded import compiled
-from tests.faults.runs import Found, Scene, assert_same, until
+from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64")
 RATE = "policy.lab.tokens_per_second=3000"
 BETWEEN_SECONDS = 1.5
@@ -45,10 +43,10 @@ def test_a_clock_that_jumps_costs_nothing(
     process = started(scene, RATE, environment=environment)
     until(lambda: process.poll() is not None or any((scene.run_dir / "commits").glob("unit-*.json")), 60)
     for jump in jumps:
-        assert process.poll() is None, process.communicate()[0]
+        assert process.poll() is None, ended(scene, process).said
         offset.write_text(f"{jump}\n")
         time.sleep(BETWEEN_SECONDS)
-    done = ended(process)
+    done = ended(scene, process)
     assert done.code == 0, done.said
     assert "Traceback" not in done.said
     (record,) = (scene.run_dir / "starts").glob("*.json")

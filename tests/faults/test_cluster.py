@@ -1,9 +1,7 @@
 """Three nodes of Ray on one machine, and the command line on them: workers ended and stopped, a node lost, the head lost."""
 
 import contextlib
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import ROOT
+from tests.checkout import stepvalue
 from tests.faults.raylets import Raylets, raylets
-from tests.faults.runs import Found, Scene, assert_same, logged, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, logged, until
 from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 
-Scenes = Callable[..., Scene]
 OTHERS = 2
 WORKERS = 2
 RATE, FAST, SLOW = (f"policy.lab.tokens_per_second={rate}" for rate in (2000, 4000, 300))
@@ -75,15 +72,8 @@ def label() -> Iterator[Label]:
         shown = ["run.progress_seconds=0.5", "run.report=false"]
         settings = [*scene.settings, RATE, "run.units_in_flight=1", *shown, *overrides]
         log = scene.folder / f"label-{len(jobs)}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pipeline", "label", *where, f"cluster.workers={workers}", *settings],
-                cwd=ROOT,
-                env={**os.environ, **TOKEN},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
+        words = ["label", *where, f"cluster.workers={workers}", *settings]
+        process = stepvalue(log, *words, environment=TOKEN)
         jobs.append(Job(process=process, log=log))
         return jobs[-1]
 
@@ -115,17 +105,28 @@ def assert_finished(job: Job, scene: Scene, reference: Found) -> None:
     assert_same(scene, reference)
 
 
-def test_a_killed_actor_is_replaced(cluster: Raylets, scenes: Scenes, label: Label, reference: Found) -> None:
+@pytest.mark.parametrize(
+    ("end", "workers", "settings", "said"),
+    [
+        (psutil.Process.kill, WORKERS, (), "replacing a worker"),
+        # It is reported to go, which costs no attempt.
+        (psutil.Process.terminate, 1, NO_FAILURE, "receives a SIGTERM"),
+    ],
+)
+def test_an_actor_that_is_ended_is_replaced(
+    end: Callable[[psutil.Process], None], workers: int, settings: tuple[str, ...], said: str,
+    cluster: Raylets, scenes: Scenes, label: Label, reference: Found,
+) -> None:  # fmt: skip
     scene = scenes()
-    job = label(scene, cluster)
+    job = label(scene, cluster, *settings, workers=workers)
     until(at_work(scene, job), SECONDS)
-    cluster.actors()[0].kill()
+    end(cluster.actors()[0])
     assert_finished(job, scene, reference)
-    assert "replacing a worker" in job.output
+    assert said in job.output
 
 
 def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Label) -> None:
-    """Unlike those of the two tests that follow."""
+    """Unlike one that is reported to go, and one that is lost with its node."""
     scene = scenes()
     job = label(scene, cluster, *NO_FAILURE, workers=1)
     until(at_work(scene, job), SECONDS)
@@ -133,17 +134,6 @@ def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Labe
     assert job.wait(SECONDS) == 1
     assert "workers failed 1 time (run.max_failures)" in job.output
     assert "Traceback" not in job.output
-
-
-def test_an_actor_that_is_reported_to_go_costs_no_attempt(
-    cluster: Raylets, scenes: Scenes, label: Label, reference: Found
-) -> None:
-    scene = scenes()
-    job = label(scene, cluster, *NO_FAILURE, workers=1)
-    until(at_work(scene, job), SECONDS)
-    cluster.actors()[0].terminate()
-    assert_finished(job, scene, reference)
-    assert "receives a SIGTERM" in job.output
 
 
 def test_a_lost_node_costs_no_attempt_and_its_actor_writes_on_while_it_lives(

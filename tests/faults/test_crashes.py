@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.core.failpoints import ARMED, COUNTED
 from tests.conftest import ROOT
-from tests.faults.runs import MORE, Found, Scene, assert_same, found
+from tests.faults.runs import MORE, Found, Scene, Scenes, assert_same, found
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
@@ -21,7 +21,6 @@ REPAIRING_POINTS = 25
 FULL_POINTS = 20
 LAST_POINTS = 8
 Point = tuple[str, int]
-Scenes = Callable[..., Scene]
 
 
 def counted(scene: Scene, *overrides: str) -> dict[str, list[Point]]:
@@ -62,28 +61,24 @@ def finished_and_damaged(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("role", ["driver", "worker"])
-def test_killed_at_every_failpoint_of_a_fresh_run(role: str, scenes: Scenes, reference: Found) -> None:
+@pytest.mark.parametrize("repairs", [False, True], ids=["a fresh run", "a run that repairs and extends"])
+def test_killed_at_every_failpoint(role: str, repairs: bool, scenes: Scenes, request: pytest.FixtureRequest) -> None:
+    more = (MORE,) if repairs else ()
+    expected = request.getfixturevalue("extended" if repairs else "reference")
+
+    def begun(name: str) -> Scene:
+        scene = scenes(name)
+        if repairs:
+            finished_and_damaged(scene)
+        return scene
+
     def killed(point: Point) -> None:
-        scene = scenes(f"{point[0]}-{point[1]}")
-        kill_at(scene, role, point)
-        assert_same(scene, reference)
+        scene = begun(f"{point[0]}-{point[1]}")
+        kill_at(scene, role, point, *more)
+        assert_same(scene, expected)
 
-    in_parallel(killed, thinned(counted(scenes("counted"))[role], FRESH_POINTS))
-
-
-@pytest.mark.parametrize("role", ["driver", "worker"])
-def test_killed_at_every_failpoint_of_a_run_that_repairs_and_extends(
-    role: str, scenes: Scenes, extended: Found
-) -> None:
-    def killed(point: Point) -> None:
-        scene = scenes(f"{point[0]}-{point[1]}")
-        finished_and_damaged(scene)
-        kill_at(scene, role, point, MORE)
-        assert_same(scene, extended)
-
-    first = scenes("counted")
-    finished_and_damaged(first)
-    in_parallel(killed, thinned(counted(first, MORE)[role], REPAIRING_POINTS))
+    points = counted(begun("counted"), *more)[role]
+    in_parallel(killed, thinned(points, REPAIRING_POINTS if repairs else FRESH_POINTS))
 
 
 def test_killed_while_it_learns_from_all_units(scenes: Scenes) -> None:

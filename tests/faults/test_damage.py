@@ -15,11 +15,10 @@ from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.stored_labels import label_frames
-from tests.faults.runs import POLL_SECONDS, Found, Scene, assert_same, scene, tree, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, files, scene, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 FLIPS = 300
 CUTS = 50
 ROUNDS = 5
@@ -120,20 +119,37 @@ def test_damaged_labels_are_never_returned(copy: Scene) -> None:
         list(label_frames(LocalStorage(copy.run_dir)))
 
 
-@pytest.mark.parametrize("folder", ["labels", "rollouts", "solutions", "inputs", "commits"])
-def test_a_deleted_file_is_owed_again(folder: str, copy: Scene, reference: Found) -> None:
-    sorted((copy.run_dir / folder).iterdir())[0].unlink()
-    copy.finish()
-    assert_same(copy, reference)
+def deleted(folder: Path) -> None:
+    sorted(folder.iterdir())[0].unlink()
 
 
-@pytest.mark.parametrize("folder", ["labels", "rollouts", "commits"])
-def test_swapped_files_are_noticed_both(folder: str, copy: Scene, reference: Found) -> None:
-    first, *_, last = sorted((copy.run_dir / folder).iterdir())
+def swapped(folder: Path) -> None:
+    first, *_, last = sorted(folder.iterdir())
     one, other = first.read_bytes(), last.read_bytes()
     first.write_bytes(other)
     last.write_bytes(one)
-    assert len(noticed(copy.run_dir)) == 2
+    assert len(noticed(folder.parent)) == 2
+
+
+def all_of_a_unit(folder: Path) -> None:
+    records = sorted(folder.glob("unit-*.json"))
+    for record in records:
+        if record.name.split("-")[1] == records[0].name.split("-")[1]:
+            record.unlink()
+
+
+@pytest.mark.parametrize(
+    ("hurt", "folder"),
+    [
+        *((deleted, folder) for folder in ("labels", "rollouts", "solutions", "inputs", "commits")),
+        *((swapped, folder) for folder in ("labels", "rollouts", "commits")),
+        (all_of_a_unit, "commits"),
+    ],
+)
+def test_lost_and_swapped_files_are_owed_again(
+    hurt: Callable[[Path], None], folder: str, copy: Scene, reference: Found
+) -> None:
+    hurt(copy.run_dir / folder)
     copy.finish()
     assert_same(copy, reference)
 
@@ -156,15 +172,6 @@ def test_a_record_that_is_none(kind: str, content: Callable[[bytes], bytes], cop
     assert_same(copy, reference)
 
 
-def test_all_records_of_a_unit_are_gone(copy: Scene, reference: Found) -> None:
-    records = sorted((copy.run_dir / "commits").glob("unit-*.json"))
-    for record in records:
-        if record.name.split("-")[1] == records[0].name.split("-")[1]:
-            record.unlink()
-    copy.finish()
-    assert_same(copy, reference)
-
-
 def test_what_nobody_committed_is_left_alone(copy: Scene, reference: Found) -> None:
     strays = [
         copy.run_dir / "commits" / ".unit-0123.json.0a1b.tmp",
@@ -175,9 +182,9 @@ def test_what_nobody_committed_is_left_alone(copy: Scene, reference: Found) -> N
     ]
     for stray in strays:
         stray.write_bytes(b"\x00 not ours")
-    before = tree(copy.run_dir)
+    before = files(copy.run_dir)
     copy.finish()
-    assert tree(copy.run_dir) == before
+    assert files(copy.run_dir) == before
     assert_same(copy, reference)
 
 
@@ -188,7 +195,7 @@ def test_damaged_parts_of_a_unit_in_work(
     mine = scenes()
     start = mine.start("policy.lab.tokens_per_second=40000")
     parts = mine.run_dir / "flushed"
-    until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2, POLL_SECONDS * 10_000)
+    until(lambda: parts.is_dir() and len(named(parts, mine.run_dir)) >= 2)
     start.kill()
     for victim in named(parts, mine.run_dir):
         hurt(victim, random.Random(1))

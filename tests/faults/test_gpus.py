@@ -1,14 +1,11 @@
 """Two nodes that claim four GPUs each: which of them workers take. What they would do with them is not tested here."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from tests.conftest import ROOT, run_stepvalue
+from tests.checkout import stepvalue
 from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Scene, until
 from tests.ray_head import TOKEN
@@ -26,23 +23,12 @@ def nodes() -> Iterator[Raylets]:
         yield made
 
 
-def command(scene: Scene, nodes: Raylets, *overrides: str) -> list[str]:
-    where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={nodes.address}"]
-    return ["label", *where, *scene.settings, *SLOW, *overrides]
-
-
 @contextmanager
 def under_way(scene: Scene, nodes: Raylets, *overrides: str) -> Iterator[None]:
     """`label` while it works, and until its workers are gone."""
-    with (scene.folder / "label.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline", *command(scene, nodes, *overrides)],
-            cwd=ROOT,
-            env={**os.environ, **TOKEN},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+    where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={nodes.address}"]
+    words = ["label", *where, *scene.settings, *SLOW, *overrides]
+    process = stepvalue(scene.folder / "label.log", *words, environment=TOKEN)
     try:
         yield
     finally:
@@ -61,11 +47,3 @@ def test_workers_with_two_gpus_each_are_as_many_as_nodes_hold_and_evenly_spread(
     with under_way(scenes(), nodes, "cluster.gpus_per_worker=2", f"cluster.workers={workers}"):
         until(lambda: sum(counts()) >= 2 * on_each, SECONDS)
         assert counts() == [on_each, on_each]
-
-
-def test_more_workers_than_nodes_hold_are_refused(nodes: Raylets, scenes: Callable[..., Scene]) -> None:
-    """There are eight GPUs, but no node has five."""
-    asked = command(scenes(), nodes, "cluster.gpus_per_worker=5", "cluster.workers=1", "cluster.wait_seconds=2")
-    done = run_stepvalue(asked, environment=TOKEN)
-    assert done.returncode == 1
-    assert "1 worker of 1 CPU and 5 GPUs does not fit: the cluster's nodes can hold 0" in done.stderr

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,9 @@ from pipeline.storage.shards import intact_bytes
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.deadlines import until
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server
+from tests.runtime.growing import chains
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray]
 
@@ -47,16 +48,7 @@ def server() -> Iterator[ObjectServer]:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rows: list[dict[str, object]] = [
-        {
-            "id": f"{n}-{last}",
-            "problem": f"What is {n} + {n} + 1?",
-            "answer": str(2 * n + 1),
-            "steps": [f"{n} + {n} = {2 * n}.", f"{2 * n} + 1 = {last}.", f"The answer is {last}."],
-        }
-        for n in range(PROBLEMS)
-        for last in (2 * n + 1, 2 * n + 3)
-    ]
+    rows = [row for n in range(PROBLEMS) for last in (1, 3) for row in chains(n, last=last)]
     return write_rows(tmp_path_factory.mktemp("data") / "rows.jsonl", rows)
 
 
@@ -118,11 +110,8 @@ def assert_as_undisturbed(storage: Storage, undisturbed: Storage, server: Object
 def test_a_run_that_is_killed_goes_on_where_it_was(server: ObjectServer, data: Path, undisturbed: Storage) -> None:
     storage = storage_at(f"s3://{HONEST}/killed/run")
     driver = started(data, storage.run_dir)
-    deadline = time.monotonic() + SECONDS
-    while len(unit_records(storage)) < 5:
-        assert driver.poll() is None, driver.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: driver.poll() is not None or len(unit_records(storage)) >= 5, SECONDS)
+    assert driver.poll() is None, driver.communicate()
     tree = [*psutil.Process(driver.pid).children(recursive=True), psutil.Process(driver.pid)]
     for process in tree:
         process.kill()

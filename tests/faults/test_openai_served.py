@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import os
 import re
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +24,8 @@ from pipeline.data.prompts import Prompter
 from pipeline.engines.hugging_face import HfTokenizer, load_tokenizer
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiPolicyConfig
-from tests.conftest import ROOT
-from tests.faults.vllm_server import KEY, NAME, VllmServer
+from tests.checkout import stepvalue
+from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 
@@ -51,28 +50,29 @@ _UNDER_WAY = re.compile(r"rollouts [1-9]")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    made = VllmServer(tmp_path_factory.mktemp("server") / "log")
-    try:
-        made.start()
+    with serving(tmp_path_factory.mktemp("server") / "log") as made:
         yield made
-    finally:
-        made.kill()
 
 
 def label(server: VllmServer, run_dir: Path, output: Path, *settings: str) -> "subprocess.Popen[bytes]":
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            [
-                sys.executable, "-m", "pipeline", "label", *ASKED, f"policy.openai.urls=[{server.url}]",
-                f"data.path={TRUTH}", f"run_dir={run_dir}", "run.progress_seconds=0.5", *settings,
-            ],
-            cwd=ROOT, env={**os.environ, "OPENAI_API_KEY": KEY}, stdin=subprocess.DEVNULL, stdout=file,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
+    where = [f"policy.openai.urls=[{server.url}]", f"data.path={TRUTH}", f"run_dir={run_dir}"]
+    words = ["label", *ASKED, *where, "run.progress_seconds=0.5", *settings]
+    return stepvalue(output, *words, environment={"OPENAI_API_KEY": KEY})
 
 
 def config_for(server: VllmServer, *settings: str) -> LabelConfig:
     return compose_label([*ASKED, f"policy.openai.urls=[{server.url}]", "data.path=x", "run_dir=x", *settings])
+
+
+@asynccontextmanager
+async def started(server: VllmServer, *settings: str) -> AsyncIterator[tuple[OpenAiEngine, LabelConfig]]:
+    config = config_for(server, *settings)
+    engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
+    await engine.start()
+    try:
+        yield engine, config
+    finally:
+        await engine.close()
 
 
 def requests(prefix: Prefix, count: int) -> list[Request]:
@@ -110,10 +110,7 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
         return {each.request.request_id: each for each in found}
 
     async def work(*settings: str) -> None:
-        config = config_for(server, *settings)
-        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
-        await engine.start()
-        try:
+        async with started(server, *settings) as (engine, config):
             assert engine.max_model_len == CONTEXT
             ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
             prefixes = [
@@ -137,8 +134,6 @@ def test_what_a_real_server_answers(server: VllmServer, monkeypatch: pytest.Monk
             finishes = [done.finish for done in (await sampling).values()]
             assert finishes.count(Finish.ABORT) >= 50
             assert finishes.count(Finish.ABORT) <= 90
-        finally:
-            await engine.close()
 
     asyncio.run(work())
     asyncio.run(work("policy.openai.choices=3", "sampling.stop=['=']"))
@@ -151,10 +146,8 @@ def test_a_real_server_ends_completions_at_a_requests_own_stop_texts_and_limit(
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     async def work() -> list[Completion]:
-        config = config_for(server, f"policy.openai.extensions={extensions}".lower(), "policy.openai.choices=4")
-        engine = OpenAiEngine(as_type(config.policy, OpenAiPolicyConfig), config.sampling)
-        await engine.start()
-        try:
+        settings = (f"policy.openai.extensions={extensions}".lower(), "policy.openai.choices=4")
+        async with started(server, *settings) as (engine, config):
             ids = prompts(load_tokenizer(str(ASSET), None), config)[0]
             root = Prefix(prefix_id="root", step_index=0, text="", prompt_ids=ids)
             last = "\n".join(json.loads(TRUTH.read_text().splitlines()[0])["steps"][:-1]) + "\n"
@@ -166,8 +159,6 @@ def test_a_real_server_ends_completions_at_a_requests_own_stop_texts_and_limit(
             ]
             found = {each.request.request_id: each async for batch in engine.generate(asked) for each in batch}
             return [found[each.request_id] for each in asked]
-        finally:
-            await engine.close()
 
     done = asyncio.run(work())
     steps, short, ends = done[:40], done[40:48], done[48:]

@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,10 @@ from pipeline.engines.registry import policy_for
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
-from tests.faults.runs import Found, Scene, assert_same, tree, until
+from tests.faults.runs import Found, Scene, Scenes, assert_same, files, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=30000"
 TOO_SMALL, ENOUGH = "size=48k", "size=16m"
 WRITABLE, READ_ONLY = 0o755, 0o555
@@ -74,10 +73,10 @@ def test_every_key_of_the_fingerprint_is_refused_by_name(scenes: Scenes) -> None
     scene.finish()
     config, storage = scene.config(), LocalStorage(scene.run_dir)
     run_identity = identity(config, input_digest(config.data.path), policy_for(config.policy).fingerprint())
-    before = tree(scene.run_dir)
+    before = files(scene.run_dir)
     for key in run_identity:
         name = re.escape(SETTING_NAMES.get(key, key))
         with pytest.raises(RunConflict, match=rf"{name} (was |\d, but this version of stepvalue uses something else)"):
             claim(storage, {**run_identity, key: "something else"})
     claim(storage, run_identity)
-    assert tree(scene.run_dir) == before
+    assert files(scene.run_dir) == before

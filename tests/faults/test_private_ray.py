@@ -1,16 +1,13 @@
 """The processes of a private Ray killed under the command line."""
 
-from collections.abc import Callable
-
 import psutil
 import pytest
 
 from tests.faults.command_line import ended, label, started
-from tests.faults.runs import Found, Scene, assert_same, until
+from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=300"
 """A minute and a half for the scene."""
 
@@ -21,7 +18,7 @@ def test_a_killed_raylet_ends_the_run_by_name_and_the_next_start_goes_on(scenes:
     until(lambda: process.poll() is not None or any((scene.run_dir / "commits").glob("unit-*.json")), 60)
     (raylet,) = (each for each in psutil.Process(process.pid).children() if each.name() == "raylet")
     raylet.kill()
-    done = ended(process)
+    done = ended(scene, process)
     assert done.code == 1, done.said
     assert "(raylet) has died" in done.said
     assert "start the same command again" in done.said

@@ -2,8 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pipeline.scorers.base import StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import OwnConfig, QwenConfig
-from tests.faults.vllm_server import KEY, NAME, VllmServer
+from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
 from tests.scorers.prm_server import CHAINS, chain, classes_folder, signs_offered
 from tests.scorers.published import PROBLEM, STEPS, qwen_prm
 from tests.scorers.test_served import words_by_transformers
@@ -33,16 +32,6 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@contextmanager
-def serving(log: Path, model: Path = ASSET, *arguments: str) -> Iterator[VllmServer]:
-    made = VllmServer(log, model, arguments)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.kill()
 
 
 def scored(config: Any, chains: Sequence[ChainText] = CHAINS) -> Sequence[StepScores]:

@@ -9,22 +9,22 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.conftest import write_rows
+from tests.faults.answers import sums
 from tests.faults.runs import (
     Found,
     Scene,
+    Scenes,
     Start,
     alive,
     assert_same,
+    files,
     found,
     logged,
-    tree,
     until,
 )
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
-Scenes = Callable[..., Scene]
 SLOW = "policy.lab.tokens_per_second=30000"
 STALL = "run.stall_seconds=1"
 A_MOMENT = 0.02
@@ -66,24 +66,23 @@ def test_a_second_signal_ends_it_at_once(second: signal.Signals, scenes: Scenes,
     assert_same(scene, reference)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_worker_that_is_ended_is_replaced(number: signal.Signals, scenes: Scenes, reference: Found) -> None:
+@pytest.mark.parametrize(
+    ("number", "settings", "said"),
+    [
+        (signal.SIGTERM, (), "replacing a worker"),
+        (signal.SIGKILL, (), "replacing a worker"),
+        (signal.SIGSTOP, (STALL,), "no progress within run.stall_seconds=1"),
+    ],
+)
+def test_a_worker_that_is_ended_or_hangs_is_replaced(
+    number: signal.Signals, settings: tuple[str, ...], said: str, scenes: Scenes, reference: Found
+) -> None:
     scene = scenes()
-    start = scene.start(SLOW, workers=2)
+    start = scene.start(SLOW, *settings, workers=2)
     until(flushed(scene))
     os.kill(start.pids("worker")[0], number)
     assert start.wait() == 0
-    assert "replacing a worker" in start.output
-    assert_same(scene, reference)
-
-
-def test_a_worker_that_hangs_is_replaced(scenes: Scenes, reference: Found) -> None:
-    scene = scenes()
-    start = scene.start(SLOW, STALL)
-    until(flushed(scene))
-    os.kill(start.pids("worker")[0], signal.SIGSTOP)
-    assert start.wait() == 0
-    assert "no progress within run.stall_seconds=1" in start.output
+    assert said in start.output
     assert_same(scene, reference)
 
 
@@ -147,9 +146,9 @@ def test_two_drivers_at_once_without_the_lock_are_both_right(turn: int, scenes: 
 def test_a_finished_run_started_again_changes_no_byte(scenes: Scenes) -> None:
     scene = scenes()
     scene.finish()
-    before = tree(scene.run_dir)
+    before = files(scene.run_dir)
     assert scene.finish()["units_done_now"] == 0
-    assert tree(scene.run_dir) == before
+    assert files(scene.run_dir) == before
 
 
 @pytest.mark.parametrize(("workers", "in_flight"), [(1, 1), (2, 1), (4, 3)])
@@ -157,21 +156,6 @@ def test_the_number_of_workers_changes_nothing(workers: int, in_flight: int, sce
     scene = scenes()
     scene.finish(f"run.units_in_flight={in_flight}", workers=workers)
     assert_same(scene, reference)
-
-
-def algebra(scene: Scene) -> None:
-    """An input whose answers only algebra can compare, so that a grader's child is needed."""
-    rows: list[dict[str, object]] = [
-        {
-            "id": f"{n}-{kind}",
-            "problem": f"Write the logarithm of {n * (n + 1)} as a sum.",
-            "answer": f"$\\ln({n * (n + 1)})$",
-            "steps": ["Factor.", f"The answer is $\\ln {n} + \\ln {last}$."],
-        }
-        for n in range(2, 10)
-        for kind, last in (("right", n + 1), ("wrong", n + 2))
-    ]
-    write_rows(scene.data, rows)
 
 
 def graders(start: Start) -> list[psutil.Process]:
@@ -187,7 +171,7 @@ def graders(start: Start) -> list[psutil.Process]:
 def test_killed_graders_turn_no_answer_into_another(processes: int, scenes: Scenes) -> None:
     calm, scene = scenes("calm"), scenes("killed")
     for each in (calm, scene):
-        algebra(each)
+        sums(each.data, 16)
     calm.finish()
     expected = {row["chain_id"]: row["outcome"] for row in found(calm.run_dir).labels.to_pylist()}
     assert set(expected.values()) == {True, False}

@@ -7,8 +7,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.engines.vllm import reaper
@@ -72,3 +72,13 @@ class VllmServer:
         with suppress(urllib.error.URLError, OSError):
             return NAME.encode() in urllib.request.urlopen(asked, timeout=5).read()
         return False
+
+
+@contextmanager
+def serving(log: Path, model: Path = ASSET, *arguments: str) -> Iterator[VllmServer]:
+    made = VllmServer(log, model, arguments)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()

@@ -14,7 +14,7 @@ from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.runtime.labelling import worker_with
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
+from pipeline.runtime.worker import Receipt, UnitTask
 from pipeline.runtime.worker_handle import WorkerLocation
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
@@ -167,14 +167,9 @@ class SignedWorker:
     async def location(self) -> WorkerLocation:
         return WorkerLocation()
 
-    async def fetch(self) -> None:
-        await self._called(self._worker.fetch())
-
-    async def start(self) -> str:
-        return await self._called(self._worker.start())
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        await self._called(self._worker.wait_for_capacity(begun))
+    def __getattr__(self, name: str) -> Any:
+        """All else the worker does."""
+        return lambda *arguments: self._called(getattr(self._worker, name)(*arguments))
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
         if self._fate.doubled:
@@ -188,18 +183,6 @@ class SignedWorker:
         except (EngineDied, asyncio.CancelledError):
             self._answers.suspected |= task.probe.only if task.probe else frozenset()
             raise
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        return await self._called(self._worker.missing_requests(task))
-
-    async def snapshot(self) -> Snapshot:
-        return await self._called(self._worker.snapshot())
-
-    async def drain(self) -> None:
-        await self._called(self._worker.drain())
-
-    async def stop(self) -> None:
-        await self._called(self._worker.stop())
 
     def kill(self) -> None:
         if self._driver.alive:

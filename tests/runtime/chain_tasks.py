@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,20 @@ from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
 from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
-from pipeline.runtime.stop import StopSignal
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
 from pipeline.storage.stored_findings import finding_frames, stored_check
-from pipeline.storage.stored_search import SEARCHES
+from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
-from tests.runtime.in_process import hired_here
+from tests.runtime.in_process import hired_here, stop_signal
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
 from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
-QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+QUICK = judges.QUICK
 Watch = Callable[[Status], None]
 
 
@@ -40,6 +39,7 @@ class Task:
     `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
     `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
     interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
+    `stated`: what status says of its rows and of chains.
     """
 
     command: str
@@ -51,10 +51,11 @@ class Task:
     run: Callable[[Any, Watch], Summary]
     rows: Callable[[Path], pl.DataFrame]
     partial: Callable[[Path], int] | None = None
-    slow: Mapping[str, Any] = field(default_factory=dict)
+    slow: Mapping[str, Any]
     other: Mapping[str, Any]
     refused: str
     audited: Callable[[AuditReport], Any] = lambda _: None
+    stated: str = ""
     sound: str = ""
     """What an audit of its own folder ends with."""
 
@@ -95,11 +96,8 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 
 
 def _search(config: Any, watch: Watch) -> Summary:
-    stop = StopSignal()
-    try:
+    with stop_signal() as stop:
         return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)
-    finally:
-        stop.release()
 
 
 JUDGE = Task(
@@ -118,6 +116,7 @@ JUDGE = Task(
     other={"votes": 4},
     refused=r"has the critiques of judge.name=dry with other settings: choose another judge.name(.|\n)*votes was 3, now 4",
     audited=lambda report: report.parts["judge"],
+    stated="{} critiques of {} chains",
     sound="sound      the judge is finished and nothing is wrong\n",
 )
 CHECK = Task(
@@ -132,9 +131,11 @@ CHECK = Task(
     partial=lambda run_dir: sum(
         each.height for each in finding_frames(stored_check(storage_at(str(run_dir)), checks.NAME, partial=True))
     ),
+    slow={"pause": 0.01},
     other={"deadline_seconds": 3.0},
     refused=r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec",
     audited=lambda report: report.parts["check"],
+    stated="{} steps of {} chains",
     sound="sound      all chains are checked and nothing is wrong\n",
 )
 SCORE = Task(
@@ -161,6 +162,9 @@ SEARCH = Task(
     settings=_to_search,
     run=_search,
     rows=lambda run_dir: without_chance(tables(run_dir))[SEARCHES],
+    partial=lambda run_dir: sum(
+        each.height for each in search_frames(stored_search(storage_at(str(run_dir)), partial=True), SEARCHES)
+    ),
     slow={"tokens_per_second": 10_000},
     other={"seed": 3},
     refused=r"policy\.oracle\.seed was 0, now 3",

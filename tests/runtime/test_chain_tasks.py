@@ -1,6 +1,7 @@
 """What `judge`, `check`, `score` and `search` have in common: every chain once, whatever happens in between, and a later start
 does what is new. An audit proves the folders that are in a run."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,15 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
-from pipeline.core.errors import Interrupted, RunConflict, StoreError, UsageError
+from pipeline.core.errors import EngineDied, Interrupted, RunConflict, StoreError, UsageError
 from pipeline.core.progress import Status
+from pipeline.core.records import ChainText
+from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.commits import UNIT
+from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_findings import finding_totals
+from pipeline.verifiers.base import CheckedStep, Fault
 from tests.audit.forger import Change, Forger, first, one_less, one_more
 from tests.runtime.chain_tasks import AUDITED, CHECK, JUDGE, ON_RUNS, QUICK, SCORE, TASKS, Task
 
@@ -102,6 +107,26 @@ def test_an_interrupted_run_goes_on_with_what_is_left(task: Task, run_dir: Path,
     assert task.rows(run_dir).equals(expected)
 
 
+@only(*ON_RUNS)
+def test_what_a_slow_unit_has_is_committed_while_it_is_in_work(
+    task: Task, run_dir: Path, expected: pl.DataFrame
+) -> None:
+    """A crash in the middle of a unit loses at most what came in in run.flush_seconds."""
+    run = replace(QUICK, unit_problems=CHAINS, flush_seconds=0.05)
+    flushed = task.place(run_dir) / "flushed"
+
+    def stop_early(_: Status) -> None:
+        if flushed.is_dir() and len(list(flushed.glob(f"{task.table}-*"))) >= 2:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        task.start(run_dir, run, stop_early, workers=1, **task.slow)
+    found = task.start(run_dir, run, workers=1, **task.slow)
+    counted = "rollouts" if task is JUDGE else "prefixes"
+    assert 0 < getattr(found.now, counted) < getattr(found.totals, counted) == expected.height
+    assert task.rows(run_dir).equals(expected)
+
+
 def test_other_settings_are_refused_by_name_and_nothing_changes(
     task: Task, finished: Path, expected: pl.DataFrame
 ) -> None:
@@ -140,16 +165,24 @@ def test_an_engine_that_dies_or_hangs_is_replaced(
     assert task.rows(run_dir).equals(expected)
 
 
-@only(JUDGE, SCORE)
+@only(*AUDITED)
 def test_a_chain_that_kills_every_engine_is_written_off_alone(
-    task: Task, run_dir: Path, expected: pl.DataFrame
+    task: Task, run_dir: Path, expected: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poison = expected.filter(pl.col("row") == 9)["chain_id"][0]
-    found = task.start(run_dir, poison=poison)
+    poison, checked = expected.filter(pl.col("row") == 9)["chain_id"][0], StepChecker.checked
+
+    def checked_or_dead(self: StepChecker, chain: ChainText) -> tuple[CheckedStep, ...]:
+        if chain.chain_id == poison:
+            raise EngineDied("a worker died")
+        return checked(self, chain)
+
+    monkeypatch.setattr(StepChecker, "checked", checked_or_dead)
+    own = {} if task is CHECK else {"poison": poison}
+    found = task.start(run_dir, **own)
     got, lost = task.rows(run_dir), pl.col("chain_id") == poison
     assert got.select(task.keys).equals(expected.select(task.keys))
     assert got.filter(~lost).equals(expected.filter(~lost))
-    said, failed = ("reading", "failed") if task is JUDGE else ("fault", "failed")
+    said, failed = {JUDGE: ("reading", "failed"), SCORE: ("fault", "failed"), CHECK: ("fault", Fault.LOST)}[task]
     assert found.totals.engine_failed == got.filter(pl.col(said) == failed).height == got.filter(lost).height
 
 
@@ -175,6 +208,94 @@ def test_new_labels_of_the_same_chains_change_nothing(task: Task, finished: Path
     assert main(["relabel", f"run_dir={finished}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
     assert task.start(finished).now.chains == 0
     assert task.rows(finished).equals(expected)
+
+
+@only(*ON_RUNS)
+def test_status_tells_of_what_is_in_a_run_and_names_what_is_broken(
+    task: Task, finished: Path, expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, stated = task.place(finished), task.stated.format(expected.height, CHAINS)
+    assert main(["status", f"run_dir={own}"]) == 0
+    said = capsys.readouterr().out
+    assert "state     finished: all units are finished" in said
+    assert f"{task.table:<10}{stated.replace(f' {task.table}', '')}\n" in said
+    assert main(["status", f"run_dir={finished}", "json=true"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)[f"{task.command}s"]
+    assert (found["name"], found["status"]["command"], found["status"]["units_done"]) == (own.name, task.command, UNITS)
+    assert "samples" not in found["status"]["condition"]["seen"]["start"]
+    record = own.with_name("broken") / "run.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    assert main(["status", f"run_dir={finished}"]) == 0
+    said = capsys.readouterr().out
+    assert f"{task.command + 's':<10}broken: cannot be read: " in said
+    assert f"          {own.name}: finished, {stated} ({UNITS} of {UNITS} units)" in said
+    assert main(["audit", f"run_dir={finished}"]) == 1
+
+
+@only(*ON_RUNS)
+def test_a_run_in_an_object_store_has_them_too(task: Task, run_dir: Path, tmp_path: Path) -> None:
+    where = f"memory://{tmp_path.name}/run"
+    for file in run_dir.rglob("[!.]*"):
+        if file.is_file():
+            storage_at(where).create(str(file.relative_to(run_dir)), file.read_bytes())
+    config = replace(task.settings(run_dir, replace(QUICK, lock=False)), run_dir=where)
+    assert task.run(config, lambda _: None).totals.chains == CHAINS
+    report = audit(AuditConfig(run_dir=where))
+    assert report.sound, report
+    assert report.orphans.foreign == ()
+    assert len(task.audited(report)) == 1
+    assert task is CHECK or main(["regrade", f"run_dir={where}", "lock=false"]) == 0
+
+
+MISTAKES: dict[Task, list[tuple[list[str], str]]] = {
+    JUDGE: [
+        (["judge=oracle"], "judge.name is not set"),
+        (
+            ["judge=oracle", "judge.name=Not-Mine"],
+            "judge.name='Not-Mine' is out of range: it must be 1 to 64 lower-case",
+        ),
+        (["judge.name=a"], "policy=hf needs policy.model=NAME_OR_FOLDER"),
+        (["judge.name=a", "policy=embedded"], "policy=embedded is too small a model for a judge"),
+        (["judge.name=a", "policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
+        (["judge.name=a", "policy=openai", "policy.model=x"], "policy=openai needs policy.openai.urls"),
+        (["judge.name=a", "policy.modl=x"], "there is no setting policy.modl: did you mean policy.model"),
+        (["judge.name=a", "judge.policy=hf"], "there is no setting judge.policy: did you mean policy?"),
+        (["judge.name=a", "judge.policy.model=x"], "there is no setting judge.policy.model: did you mean policy.model"),
+    ],
+    CHECK: [
+        (["checks=[]"], "checks=[]: name at least one verifier, such as checks=[arithmetic,algebra]"),
+        (["checks=arithmetic"], "checks is a list, write checks=[arithmetic]"),
+        (["checks=[arithmetics]"], "checks=[arithmetics]: there is no such verifier here: did you mean arithmetic?"),
+        (["checks=[algebra,algebra]"], "a verifier is named twice"),
+        (
+            ["checks=[arithmetic,algebra]", "verifier.deadline_seconds=3"],
+            "this is a setting of one verifier: say of wh",
+        ),
+        (["checks=[arithmetic]", "verifier=algebra"], "verifier=algebra is none of checks=[arithmetic]"),
+        (["verifier.deadline_seconds=0"], "verifier.deadline_seconds=0.0 is out of range"),
+        (["verifier=z4"], "verifier=z4: there is no such option"),
+        (["data.path=rows.jsonl"], "is a run: leave data.path out to check its chains"),
+    ],
+    SCORE: [
+        (["scorer=oracle", "out=a.csv"], "out=a.csv: scores are written to a file that ends in .parquet or .jsonl"),
+        (["scorer=oracle", "out=a.parquet", "other_model=true"], "other_model has no effect without a calibration"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "said"),
+    [(task, *each) for task, all_of in MISTAKES.items() for each in all_of],
+    indirect=["task"],
+)
+def test_mistakes_are_named(
+    task: Task, words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(run_dir.rglob("*"))
+    assert main([task.command, f"run_dir={run_dir}", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert sorted(run_dir.rglob("*")) == before
 
 
 @only(*AUDITED)

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from pipeline.__main__ import compose_label
-from pipeline.config.label import DataConfig, LabelConfig
+from pipeline.config.label import DataConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
 from pipeline.data.problems import read_row
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.test_worker import chain, label_all, staged, tables
@@ -89,14 +88,3 @@ def test_a_list_is_one_suite_only_on_demand() -> None:
     unwritable = read_row({"problem": "p", "answer": [object()]}, RowLocation(file="f", line=1), data, str)
     assert isinstance(unwritable, Reject)
     assert unwritable.reason is RejectReason.MISSING_ANSWER
-
-
-def test_what_a_program_may_use_is_part_of_what_a_run_is_and_what_algebra_may_use_is_not() -> None:
-    def identity_of(kind: str, **settings: Any) -> dict[str, object]:
-        return identity(LabelConfig(grader=grader_settings(kind, **settings)), "digest")
-
-    assert identity_of("math", memory_mib=4096) == identity_of("math")
-    for change in ({"memory_mib": 4096}, {"cpu_seconds": 9.0}, {"suite_seconds": 9.0}):
-        assert identity_of("code", **change) != identity_of("code")
-    assert identity_of("code", processes=7) == identity_of("code")
-    assert identity_of("code") != identity_of("math")

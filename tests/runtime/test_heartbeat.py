@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,10 +12,12 @@ from pipeline.core.errors import EngineDied, InputError, Interrupted, StoreError
 from pipeline.core.progress import Status
 from pipeline.runtime import heartbeat
 from pipeline.runtime.stop import StopSignal
+from pipeline.runtime.worker_handle import no_watcher
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.starts import FOLDER, Start, read_starts, this_process
+from pipeline.storage.starts import Start, read_starts, this_process
 from tests.audit.runs import config
 from tests.conftest import write_rows
+from tests.deadlines import until
 from tests.runtime.in_process import label_in_process
 
 OWED = Status(stage="labelling", units=2, units_done=1, rollouts=5, tokens=50, rollouts_before=3, tokens_before=30)
@@ -24,17 +25,6 @@ OWED = Status(stage="labelling", units=2, units_done=1, rollouts=5, tokens=50, r
 
 def shown(run_dir: Path) -> list[Start]:
     return list(read_starts(LocalStorage(run_dir)).starts)
-
-
-def ignore(_: Status) -> None:
-    """A watcher that ignores every status."""
-
-
-def eventually(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_run_reports_how_it_ended_and_what_came_in(tmp_path: Path) -> None:
@@ -56,13 +46,6 @@ def test_a_start_records_the_settings_that_the_run_does_not(tmp_path: Path) -> N
     assert start.settings["sampling.rollouts"] == 3
     assert start.settings["data.path"] == str(tmp_path / "rows.jsonl")
     assert not {"run_dir", "sampling.temperature"} & start.settings.keys()
-
-
-def test_a_finished_run_started_again_reports_nothing(tmp_path: Path) -> None:
-    label_in_process(config(tmp_path))
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()}
-    label_in_process(config(tmp_path))
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run" / FOLDER).iterdir()} == before
 
 
 def test_a_later_start_reports_what_earlier_ones_had_committed(tmp_path: Path) -> None:
@@ -96,7 +79,7 @@ def test_a_run_that_fails_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [EngineDied("x" * 5000), KeyboardInterrupt(), ZeroDivisionError("odd")])
 def test_any_end_is_reported_and_goes_on(tmp_path: Path, error: BaseException) -> None:
-    with pytest.raises(type(error)), heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore):
+    with pytest.raises(type(error)), heartbeat.heartbeat(LocalStorage(tmp_path), None, no_watcher):
         raise error
     (start,) = shown(tmp_path)
     assert start.ended == "failed"
@@ -106,14 +89,14 @@ def test_any_end_is_reported_and_goes_on(tmp_path: Path, error: BaseException) -
 def test_a_fresh_directory_is_reported_of_at_once_and_signs_of_life_follow(tmp_path: Path) -> None:
     with (
         patch.object(heartbeat, "HEARTBEAT_SECONDS", 0.05),
-        heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as report,
+        heartbeat.heartbeat(LocalStorage(tmp_path), None, no_watcher) as report,
     ):
-        eventually(lambda: shown(tmp_path))
+        until(lambda: shown(tmp_path))
         (first,) = shown(tmp_path)
         assert (first.ended, first.status.stage) == ("", "reading the input")
-        eventually(lambda: shown(tmp_path)[0].at > first.at)
+        until(lambda: shown(tmp_path)[0].at > first.at)
         report(OWED)
-        eventually(lambda: shown(tmp_path)[0].status == OWED)
+        until(lambda: shown(tmp_path)[0].status == OWED)
     (last,) = shown(tmp_path)
     assert last.ended == "done"
     assert last.samples[-1].tokens == 50
@@ -123,7 +106,7 @@ def test_the_first_start_of_a_run_leaves_its_settings_even_if_it_finds_no_work(t
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "input-00000000000000000000-00000.json").touch()
     for rollouts in (3, 4):
-        with heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore, {"sampling.rollouts": rollouts}) as report:
+        with heartbeat.heartbeat(LocalStorage(tmp_path), None, no_watcher, {"sampling.rollouts": rollouts}) as report:
             report(Status(stage="starting", units=2, units_done=2))
     (start,) = shown(tmp_path)
     assert (start.ended, start.settings) == ("done", {"sampling.rollouts": 3})
@@ -132,12 +115,12 @@ def test_the_first_start_of_a_run_leaves_its_settings_even_if_it_finds_no_work(t
 def test_nothing_is_written_until_it_is_known_that_something_is_owed(tmp_path: Path) -> None:
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "input-00000000000000000000-00000.json").touch()
-    with heartbeat.heartbeat(LocalStorage(tmp_path), None, ignore) as report:
+    with heartbeat.heartbeat(LocalStorage(tmp_path), None, no_watcher) as report:
         report(Status(stage="starting", units=2, units_done=2))
         time.sleep(0.1)
         assert shown(tmp_path) == []
         report(OWED)
-        eventually(lambda: shown(tmp_path))
+        until(lambda: shown(tmp_path))
 
 
 class Deaf(LocalStorage):
@@ -162,5 +145,5 @@ def test_a_place_that_takes_nothing_neither_ends_the_run_nor_holds_it_up(tmp_pat
     assert heard == [OWED] * 100
     assert "heartbeat" in {thread.name for thread in threading.enumerate()}, "it still waits for the store"
     Deaf.answers.set()
-    eventually(lambda: "heartbeat" not in {thread.name for thread in threading.enumerate()})
+    until(lambda: "heartbeat" not in {thread.name for thread in threading.enumerate()})
     assert shown(tmp_path) == []

@@ -1,36 +1,70 @@
-"""Which engine settings are part of the identity of a run, and which only change how the engine runs."""
+"""Which settings are part of the identity of a run, and which only change how it is done."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pipeline.config.choices import PromptStyle
 from pipeline.config.label import LabelConfig, PromptConfig, SamplingConfig
+from pipeline.engines.settings import OpenAiConfig
 from pipeline.runtime.state import identity
-from tests.settings import policy_settings
+from tests.settings import grader_settings, policy_settings
 
 
-def identity_of(policy: dict[str, object], **sampling: object) -> dict[str, object]:
-    prompt = PromptConfig(style=PromptStyle.plain)
-    return identity(
-        LabelConfig(
-            policy=policy_settings("hf", model="m", prompt=prompt, **policy),
-            sampling=SamplingConfig(**sampling),  # type: ignore[arg-type]
-        ),
-        "input",
-    )
+def hf(**own: Any) -> LabelConfig:
+    return LabelConfig(policy=policy_settings("hf", model="m", prompt=PromptConfig(style=PromptStyle.plain), **own))
+
+
+def served(model: str = "m", tokenizer: str | None = None, **own: Any) -> LabelConfig:
+    servers = OpenAiConfig(**{"urls": ["http://a/v1"], **own})
+    return LabelConfig(policy=policy_settings("openai", model=model, tokenizer=tokenizer, openai=servers))
+
+
+def graded(kind: str, **own: Any) -> LabelConfig:
+    return LabelConfig(grader=grader_settings(kind, **own))
+
+
+def ending(at_answer: bool) -> LabelConfig:
+    return replace(hf(), sampling=SamplingConfig(stop_at_answer=at_answer))
 
 
 @pytest.mark.parametrize(
-    "policy",
+    ("usual", "changed"),
     [
-        {"max_num_seqs": 3},
-        {"max_num_batched_tokens": 3},
-        {"memory_share": 0.3},
-        {"tensor_parallel": 3},
-        {"load_format": "gguf"},
+        (hf(), hf(max_num_seqs=3)),
+        (hf(), hf(max_num_batched_tokens=3)),
+        (hf(), hf(memory_share=0.3)),
+        (hf(), hf(tensor_parallel=3)),
+        (hf(), hf(load_format="gguf")),
+        (served(), served(urls=["http://b/v1", "http://c/v1"])),
+        (served(), served(connections=3, choices=2, retries=1)),
+        (served(), served(timeout_seconds=3.0, patience_seconds=3.0)),
+        (served(), served(api_key_env="TEAM_KEY")),
+        (graded("math"), graded("math", memory_mib=4096)),
+        (graded("code"), graded("code", processes=7)),
+        (hf(), ending(at_answer=True)),
     ],
 )
-def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) -> None:
-    assert identity_of(policy) == identity_of({})
+def test_how_and_where_it_is_done_is_no_part_of_a_run(usual: LabelConfig, changed: LabelConfig) -> None:
+    assert identity(changed, "input") == identity(usual, "input")
+
+
+@pytest.mark.parametrize(
+    ("usual", "changed"),
+    [
+        (served(), served("other")),
+        (served(), served(tokenizer="t")),
+        (served(), served(extensions=False)),
+        (graded("code"), graded("code", memory_mib=4096)),
+        (graded("code"), graded("code", cpu_seconds=9.0)),
+        (graded("code"), graded("code", suite_seconds=9.0)),
+        (graded("code"), graded("math")),
+        (hf(), ending(at_answer=False)),
+    ],
+)
+def test_what_changes_the_rollouts_makes_another_run(usual: LabelConfig, changed: LabelConfig) -> None:
+    assert identity(changed, "input") != identity(usual, "input")
 
 
 @pytest.mark.parametrize(
@@ -43,12 +77,6 @@ def test_how_the_model_is_held_is_no_part_of_a_run(policy: dict[str, object]) ->
         {"speculative_tokens": 3, "speculative_model": "small"},
     ],
 )
-def test_what_changes_the_policy_makes_another_run(policy: dict[str, object]) -> None:
-    assert identity_of(policy) == identity_of({}) | {f"policy.{key}": value for key, value in policy.items()}
-
-
-def test_where_completions_end_counts_however_it_was_settled() -> None:
-    assert identity_of({}) == identity_of({}, stop_at_answer=True)
-    off = identity_of({}, stop_at_answer=False)
-    assert off != identity_of({})
-    assert off["sampling.stop_at_answer"] is False
+def test_what_changes_the_policy_is_recorded_by_its_name(policy: dict[str, object]) -> None:
+    named = {f"policy.{key}": value for key, value in policy.items()}
+    assert identity(hf(**policy), "input") == identity(hf(), "input") | named

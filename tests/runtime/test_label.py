@@ -12,7 +12,9 @@ import pytest
 
 from pipeline.__main__ import compose_label, main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
+from tests.audit.runs import files
 from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.deadlines import until
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
 from tests.runtime.growing import chains
 from tests.runtime.in_process import label_in_process
@@ -36,10 +38,6 @@ def labels(run_dir: Path) -> pl.DataFrame:
     return pl.read_parquet(run_dir / "labels" / "*.parquet").sort("chain_id")
 
 
-def contents(run_dir: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(run_dir)): path.read_bytes() for path in sorted(run_dir.rglob("*")) if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """An input and the run directory of an undisturbed run on it."""
@@ -52,11 +50,11 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_a_finished_run_started_again_does_nothing(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
-    before = contents(run_dir)
+    before = files(run_dir)
     with without_ray():
         assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, "run.unit_problems=10"]) == 0
     assert "this run is already finished" in capsys.readouterr().out
-    assert contents(run_dir) == before
+    assert files(run_dir) == before
 
 
 def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path], capsys: Printed) -> None:
@@ -64,7 +62,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path
     expected = labels(run_dir)
     lost = sorted((run_dir / "commits").glob("unit-*.json"))[:2]
     kept = {
-        name: data for name, data in contents(run_dir).items() if name not in {f"commits/{path.name}" for path in lost}
+        name: data for name, data in files(run_dir).items() if name not in {f"commits/{path.name}" for path in lost}
     }
     for record in lost:
         record.unlink()
@@ -74,7 +72,7 @@ def test_an_unfinished_run_goes_on_with_what_is_owed(reference: tuple[Path, Path
         "to sample and grade 640 rollouts" in capsys.readouterr().out
     )  # 2 units x 10 problems x 4 distinct prefixes x 8
     assert labels(run_dir).equals(expected)
-    assert kept.items() <= contents(run_dir).items()
+    assert kept.items() <= files(run_dir).items()
 
 
 @pytest.mark.parametrize(
@@ -101,53 +99,16 @@ def test_labels_do_not_depend_on_workers_or_faults(
         assert "replacing a worker" in done.stdout
 
 
-@pytest.mark.nightly
-def test_too_many_failures_end_the_run_and_what_was_done_is_kept(
-    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
-) -> None:
-    data, run_dir = reference
-    settings = ["run.unit_problems=10", "policy.lab.fail_after=1500", "run.units_in_flight=1"]
-    failed = label(ray_cluster, data, tmp_path / "run", *settings, "run.max_failures=1")
-    assert failed.returncode == 1
-    assert "start the same command again" in failed.stderr
-    assert "Traceback" not in failed.stderr
-    committed = len(list((tmp_path / "run" / "commits").glob("unit-*.json")))
-    assert 0 < committed < 6
-    healed = label(ray_cluster, data, tmp_path / "run", *settings)
-    assert healed.returncode == 0, healed.stderr
-    assert "to sample and grade 384 rollouts" in healed.stdout  # 1,536 came in before the engine died
-    assert labels(tmp_path / "run").equals(labels(run_dir))
-
-
-@pytest.mark.nightly
-def test_more_rollouts_are_added_to_a_finished_run(
-    ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
-) -> None:
-    data, run_dir = reference
-    settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
-    label_in_process(compose_label([*settings, "sampling.rollouts=5"]))
-    before = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
-    more = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
-    assert more.returncode == 0, more.stderr
-    assert "to sample and grade 720 rollouts" in more.stdout  # 240 prefixes x 3
-    after = pl.read_parquet(tmp_path / "run" / "rollouts" / "*.parquet")
-    assert after["rollout_id"].n_unique() == after.height == before.height + 720
-    assert before.join(after, on=before.columns, how="anti", nulls_equal=True).is_empty()
-    assert labels(tmp_path / "run").equals(labels(run_dir))
-    fewer = run_stepvalue(["label", *settings, "sampling.rollouts=5"])
-    assert "this run is already finished" in fewer.stdout
-
-
 def test_another_setting_on_the_same_directory_is_refused(reference: tuple[Path, Path], capsys: Printed) -> None:
     data, run_dir = reference
-    before = contents(run_dir)
+    before = files(run_dir)
     other = ["sampling.temperature=0.5", "run.unit_problems=10"]
     with without_ray():
         assert main(["label", f"data.path={data}", f"run_dir={run_dir}", *ORACLE, *other]) == 2
     refused = capsys.readouterr().err
     assert "sampling.temperature was 1.0, now 0.5" in refused
     assert "use another run_dir" in refused.splitlines()[0]
-    assert contents(run_dir) == before
+    assert files(run_dir) == before
 
 
 @pytest.mark.nightly
@@ -189,9 +150,7 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "run").glob("commits/unit-*.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: list((tmp_path / "run").glob("commits/unit-*.json")), 120)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 75, errors
@@ -223,10 +182,7 @@ def test_ray_job_submit_runs_the_job_on_a_cluster(reference: tuple[Path, Path], 
     job = [sys.executable, "-m", "pipeline", "label", *settings, "cluster.address=auto"]
     with ray_head(dashboard=True) as head:
         submitted = submit(head, job)
-        deadline = time.monotonic() + 60
-        while (
-            "No available agent" in submitted.stderr and time.monotonic() < deadline
-        ):  # the head has only just started
+        while "No available agent" in submitted.stderr:  # the head has only just started
             time.sleep(2)
             submitted = submit(head, job)
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr

@@ -32,6 +32,10 @@ def hf(tensor_parallel: int | None = None, device: DeviceConfig | None = None) -
     return policy_settings("hf", model="org/name", tensor_parallel=tensor_parallel, device=device or DeviceConfig())
 
 
+def named(name: str = "", **own: float) -> Any:
+    return hf(device=DeviceConfig(name=name, **own))
+
+
 class Sized(HuggingFace):
     """A policy with a model of these sizes."""
 
@@ -60,31 +64,48 @@ def share(
     return share_of(nodes, config, Sized(policy or hf(), model, needs_gpus))
 
 
-def test_a_model_that_fits_has_a_copy_on_every_gpu() -> None:
-    assert share(HEAD, H100, H100) == Share(workers=16, cpus=1.0, gpus=1.0, tensor_parallel=1)
+MIXTURE = architecture_of(models.MIXTRAL_8X7B)
+THREE: Node = {"CPU": 64.0, "GPU": 3.0}
+FEW: Node = {"CPU": 4.0, "GPU": 8.0}
+SHARES: list[tuple[str, list[Node], dict[str, Any], dict[str, float]]] = [
+    ("a copy on every GPU", [HEAD, H100, H100], {}, {"workers": 16, "cpus": 1.0, "gpus": 1.0, "tensor_parallel": 1}),
+    ("over GPUs of one node", [H100, H100], {"model": LARGE}, {"workers": 4, "gpus": 4.0, "tensor_parallel": 4}),
+    ("no worker takes one GPU of either node", [THREE, THREE], {"policy": hf(2)}, {"workers": 2}),
+    ("one kind of GPU", [H100], {"model": MIXTURE}, {"tensor_parallel": 2}),
+    ("the smallest GPU decides", [H100, L40S], {"model": MIXTURE}, {"tensor_parallel": 4}),
+    ("a GPU that is not known", [NAMELESS], {"model": LARGE}, {"tensor_parallel": 1}),
+    ("one of the GPUs is not known", [H100, NAMELESS], {"model": LARGE}, {"tensor_parallel": 1}),
+    ("a model that is not known", [H100], {"model": None}, {"tensor_parallel": 1}),
+    ("a GPU by name", [NAMELESS], {"policy": named("H200 SXM"), "model": LARGE}, {"tensor_parallel": 2}),
+    ("a GPU by memory", [NAMELESS], {"policy": named(memory=80e9), "model": LARGE}, {"tensor_parallel": 4}),
+    ("who says so is believed", [H100], {"policy": hf(8), "model": HUGE}, {"workers": 1}),
+    ("parts are asked for", [H100], {"policy": hf(2)}, {"workers": 4, "cpus": 1.0, "gpus": 2.0, "tensor_parallel": 2}),
+    ("GPUs are asked for", [H100], {"gpus": 2.0}, {"workers": 4, "cpus": 1.0, "gpus": 2.0, "tensor_parallel": 2}),
+    ("workers are asked for", [H100], {"workers": 3, "cpus": 2.0}, {"workers": 3, "cpus": 2.0, "gpus": 1.0}),
+    ("as many GPUs as parts", [H100], {"policy": hf(2), "gpus": 2.0}, {"tensor_parallel": 2}),
+    ("few processors leave GPUs empty", [FEW], {}, {"workers": 4}),
+    ("with two processors each", [FEW], {"cpus": 2.0}, {"workers": 2}),
+    ("all processors of a node", [HEAD], {}, {"workers": 1, "cpus": 4.0, "gpus": 0.0, "tensor_parallel": 1}),
+    ("shared processors", [HEAD, HEAD], {"workers": 4}, {"workers": 4, "cpus": 2.0, "gpus": 0.0}),
+    ("GPUs are needed", [HEAD, H100], {"needs_gpus": True}, {"workers": 8}),
+    ("GPUs are not needed", [HEAD, H100], {"needs_gpus": False}, {"gpus": 0.0}),
+    ("GPUs are declined", [HEAD], {"needs_gpus": True, "gpus": 0}, {"gpus": 0.0}),
+    *(
+        (
+            f"{gpus} of a GPU",
+            [H100],
+            {"gpus": gpus},
+            {"workers": workers, "cpus": 1.0, "gpus": gpus, "tensor_parallel": 1},
+        )
+        for gpus, workers in ((0.5, 16), (0.3, 24), (0.25, 32), (0.1, 64), (0.6, 8))
+    ),
+]
 
 
-def test_a_larger_model_is_spread_over_gpus_of_one_node() -> None:
-    assert share(H100, H100, model=LARGE) == Share(workers=4, cpus=1.0, gpus=4.0, tensor_parallel=4)
-    three: Node = {"CPU": 64.0, "GPU": 3.0}
-    assert share(three, three, policy=hf(2)).workers == 2, "no worker takes one GPU of either node"
-
-
-def test_the_smallest_gpu_of_the_cluster_decides() -> None:
-    mixture = architecture_of(models.MIXTRAL_8X7B)
-    assert share(H100, model=mixture).tensor_parallel == 2
-    assert share(H100, L40S, model=mixture).tensor_parallel == 4
-
-
-def test_what_is_not_known_gets_one_gpu() -> None:
-    assert share(NAMELESS, model=LARGE).tensor_parallel == 1
-    assert share(H100, NAMELESS, model=LARGE).tensor_parallel == 1
-    assert share(H100, model=None).tensor_parallel == 1
-
-
-def test_gpus_can_be_described() -> None:
-    assert share(NAMELESS, policy=hf(device=DeviceConfig(name="H200 SXM")), model=LARGE).tensor_parallel == 2
-    assert share(NAMELESS, policy=hf(device=DeviceConfig(memory=80e9)), model=LARGE).tensor_parallel == 4
+@pytest.mark.parametrize(("nodes", "asked", "wanted"), [each[1:] for each in SHARES], ids=[each[0] for each in SHARES])
+def test_shares_of_workers(nodes: list[Node], asked: dict[str, Any], wanted: dict[str, float]) -> None:
+    taken = share(*nodes, **asked)
+    assert {name: getattr(taken, name) for name in wanted} == wanted
 
 
 def test_a_model_too_large_for_any_node_is_refused_with_what_helps() -> None:
@@ -93,28 +114,6 @@ def test_a_model_too_large_for_any_node_is_refused_with_what_helps() -> None:
     assert "too much for a node's 8 GPUs of 80 GB" in str(caught.value)
     for remedy in ("policy.quantization=fp8", "larger GPUs", "policy.tensor_parallel"):
         assert remedy in str(caught.value)
-    assert share(H100, policy=hf(8), model=HUGE).workers == 1, "who says so is believed"
-
-
-def test_what_is_asked_for_is_taken() -> None:
-    assert share(H100, policy=hf(2)) == Share(workers=4, cpus=1.0, gpus=2.0, tensor_parallel=2)
-    assert share(H100, gpus=2.0) == Share(workers=4, cpus=1.0, gpus=2.0, tensor_parallel=2)
-    assert share(H100, workers=3, cpus=2.0) == Share(workers=3, cpus=2.0, gpus=1.0, tensor_parallel=1)
-
-
-def test_few_processors_leave_gpus_empty() -> None:
-    few: Node = {"CPU": 4.0, "GPU": 8.0}
-    assert share(few).workers == 4
-    assert share(few, cpus=2.0).workers == 2
-    with pytest.raises(ClusterError, match=r"8 workers of 1 CPU and 1 GPU each do not fit: .* can hold 4"):
-        share(few, workers=8)
-
-
-def test_without_gpus_a_model_has_all_processors_of_a_node() -> None:
-    assert share(HEAD) == Share(workers=1, cpus=4.0, gpus=0.0, tensor_parallel=1)
-    assert share(HEAD, HEAD, workers=4) == Share(workers=4, cpus=2.0, gpus=0.0, tensor_parallel=1)
-    with pytest.raises(ClusterError, match="1 worker of 8 CPUs does not fit"):
-        share(HEAD, cpus=8.0)
 
 
 @pytest.mark.parametrize(
@@ -201,17 +200,9 @@ def test_settings_decide_about_gpus_and_not_those_that_are_there_at_the_first_lo
         ClusterError, match=r"1 worker of 1 CPU and 1 GPU does not fit.* 0 \(4 CPUs and 0 GPUs on 1 node"
     ):
         share(HEAD, needs_gpus=True)
-    assert share(HEAD, H100, needs_gpus=True).workers == 8
-    assert share(HEAD, H100, needs_gpus=False).gpus == 0.0
-    assert share(HEAD, needs_gpus=True, gpus=0).gpus == 0.0
     for gpus in (1.0, 0.5):
         with pytest.raises(ClusterError):
             share(HEAD, needs_gpus=False, gpus=gpus)
-
-
-@pytest.mark.parametrize(("gpus", "workers"), [(0.5, 16), (0.3, 24), (0.25, 32), (0.1, 64), (0.6, 8)])
-def test_workers_with_a_fraction_share_a_gpu_and_none_has_parts_of_two(gpus: float, workers: int) -> None:
-    assert share(H100, gpus=gpus) == Share(workers=workers, cpus=1.0, gpus=gpus, tensor_parallel=1)
 
 
 @given(nodes, st.floats(0.01, 1.0, exclude_max=True))
@@ -238,7 +229,6 @@ def test_a_model_on_more_gpus_than_its_worker_has_is_refused() -> None:
             UsageError, match=r"policy\.tensor_parallel=2 .* set cluster\.gpus_per_worker=2, or leave it out"
         ):
             share(H100, policy=hf(2), gpus=gpus)
-    assert share(H100, policy=hf(2), gpus=2.0).tensor_parallel == 2
 
 
 def test_memory_for_more_than_the_share_of_a_gpu_is_refused() -> None:
@@ -251,14 +241,10 @@ def test_memory_for_more_than_the_share_of_a_gpu_is_refused() -> None:
 
 
 def test_gpus_that_nobody_gets_are_reported_unless_that_was_asked_for() -> None:
-    few: Node = {"CPU": 4.0, "GPU": 8.0}
-    assert "4 workers use 4 of the cluster's 8 GPUs: each needs 1 CPU" in unused_gpus(
-        [few], share(few), ClusterConfig()
-    )
-    three: Node = {"CPU": 64.0, "GPU": 3.0}
-    assert "use 4 of the cluster's 6 GPUs" in unused_gpus(
-        [three] * 2, share(three, three, policy=hf(2)), ClusterConfig()
-    )
+    few = unused_gpus([FEW], share(FEW), ClusterConfig())
+    assert "4 workers use 4 of the cluster's 8 GPUs: each needs 1 CPU" in few
+    three = unused_gpus([THREE] * 2, share(THREE, THREE, policy=hf(2)), ClusterConfig())
+    assert "use 4 of the cluster's 6 GPUs" in three
     assert not unused_gpus([H100], share(H100), ClusterConfig())
     assert not unused_gpus([H100], share(H100, gpus=0.5), ClusterConfig())
     assert not unused_gpus([H100], share(H100, workers=3), ClusterConfig(workers=3))

@@ -1,7 +1,5 @@
 """Which places are given up, and where a unit goes after a death."""
 
-import pytest
-
 from pipeline.core.errors import EngineDied
 from pipeline.runtime.places import RESERVED_SECONDS, WorkerPlaces
 from pipeline.runtime.worker_handle import WorkerLocation, WorkerSlot
@@ -25,20 +23,6 @@ def after(*deaths: WorkerLocation, started: tuple[WorkerLocation, ...] = (FIRST,
     return places
 
 
-def test_the_warning_names_the_machine_the_gpu_and_the_cause() -> None:
-    places = after(FIRST, FIRST)
-    assert places.give_up(FIRST, bool) is None
-    places.died(FIRST, [], DEAD)
-    assert places.give_up(FIRST, bool) == (
-        "workers died at work 3 times in a row on m, GPU 0 (CUDA error: an illegal memory access): "
-        "the run goes on without this place"
-    )
-    assert places.give_up(SECOND, bool) is None
-    assert places.has_others(SECOND), "where nothing has been finished, the given-up place may be the better one"
-    places.finished(SECOND)
-    assert not places.has_others(SECOND)
-
-
 def test_a_place_where_nothing_is_finished_is_given_up_for_one_that_is_taken_back() -> None:
     places, suspect = after(*[FIRST] * 3), job()
     assert places.give_up(FIRST, lambda: True)
@@ -49,19 +33,6 @@ def test_a_place_where_nothing_is_finished_is_given_up_for_one_that_is_taken_bac
     assert places.give_up(SECOND, bool)
     assert places.given_up == {SECOND}
     assert places.give_up(FIRST, bool) is None
-
-
-@pytest.mark.parametrize(
-    ("places", "free", "given_up"),
-    [
-        (after(*[FIRST] * 3, started=(FIRST,)), False, False),
-        (after(*[FIRST] * 3, started=(FIRST,)), True, True),
-        (after(*[FIRST] * 3, SECOND), False, False),
-        (after(*[FIRST] * 3, SECOND), True, True),
-    ],
-)
-def test_a_place_is_given_up_only_for_a_good_or_a_free_one(places: WorkerPlaces, free: bool, given_up: bool) -> None:
-    assert bool(places.give_up(FIRST, lambda: free)) == given_up
 
 
 def test_workers_without_gpus_share_the_place_of_their_node() -> None:
@@ -84,15 +55,6 @@ def test_a_finished_unit_ends_the_row_and_takes_a_place_back() -> None:
     places.finished(FIRST)
     assert places.give_up(FIRST, bool) is None
     assert places.died(FIRST, [job()], DEAD)
-
-
-def test_a_place_is_not_blamed_for_a_unit_that_killed_an_engine_elsewhere() -> None:
-    deadly = job()
-    places = after()
-    for place in [FIRST, *[SECOND, FIRST] * 9]:
-        places.died(place, [job(), deadly] if place == FIRST else [deadly], DEAD)
-    assert places.give_up(FIRST, bool) is None
-    assert places.give_up(SECOND, bool) is None
 
 
 def test_a_job_waits_for_a_better_place_while_one_is_there() -> None:

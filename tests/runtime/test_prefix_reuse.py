@@ -50,12 +50,6 @@ def test_where_a_step_begins_as_another_one_the_shorter_one_is_taken() -> None:
     assert steps(forked).reached_prefix("long", (4,)) == "end"
 
 
-def test_other_problems_have_their_own_steps() -> None:
-    found = PrefixMatcher((), {})
-    assert found.reached_prefix("p", (1, 2)) is None
-    assert steps([LINE]).reached_prefix("q", (1, 2)) is None
-
-
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=3), min_size=1, max_size=5), st.data())
 def test_what_is_reached_is_what_was_written(cuts: list[list[int]], data: st.DataObject) -> None:
     chain = [prefix("p0", 9)]

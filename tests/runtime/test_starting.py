@@ -1,6 +1,7 @@
 """Starts of workers that fail, are late or wait, with scripted workers on a scripted cluster and a virtual clock."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, PolicyError, StepvalueError, WorkerLost
-from pipeline.core.progress import Status, new_warnings
+from pipeline.core.progress import EngineWork, Status, new_warnings
 from pipeline.runtime.places import RESERVED_SECONDS
 from pipeline.runtime.starting import NextStart, next_start
-from pipeline.runtime.worker import Receipt, UnitTask
+from pipeline.runtime.worker import Receipt, Snapshot, UnitTask
 from pipeline.runtime.worker_handle import WorkerLocation, WorkerPool
 from tests.runtime.idle import IdleWorker, job, scheduler
 from tests.runtime.virtual_clock import on_a_virtual_clock
@@ -45,8 +46,10 @@ class Gpus:
     """Seconds that the first downloads take; later ones take none."""
     dead_waiting: list[Exception] = field(default_factory=list)
     """Why the first workers that wait for a GPU die."""
-    dead_labelling: int = 0
-    """How many workers die with their first unit."""
+    befalls: list[Exception | float] = field(default_factory=list)
+    """What the first units raise, or how many seconds more they take."""
+    moves: bool = False
+    """Whether tokens come all the time."""
     dead_at_work: frozenset[int] = frozenset()
     """GPUs where each worker dies with its first unit."""
     deadly: frozenset[str] = frozenset()
@@ -64,6 +67,10 @@ class Gpus:
     together: int = 0
     """The most engines that loaded on one GPU at a time."""
     labelled: dict[int, int] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    """The units as they were given out."""
+    hired: int = 0
+    drained: int = 0
     alive: int = 0
 
     async def take(self) -> int:
@@ -91,7 +98,9 @@ class GpuWorker(IdleWorker):
         self._killed = False
         self._loading = False
         self._dead = False
+        self._looks = 0
         gpus.alive += 1
+        gpus.hired += 1
 
     async def location(self) -> WorkerLocation:
         gpu = await self._gpus.take()
@@ -133,12 +142,15 @@ class GpuWorker(IdleWorker):
     async def finish_unit(self, task: UnitTask) -> Receipt:
         assert self._gpu is not None
         gpus, unit = self._gpus, task.unit.unit_id
+        gpus.order.append(unit)
         await asyncio.sleep(gpus.work_seconds)
         if self._dead:
             raise DEAD
-        if gpus.dead_labelling:
-            gpus.dead_labelling -= 1
-            raise DEAD
+        if gpus.befalls:
+            fault = gpus.befalls.pop(0)
+            if isinstance(fault, Exception):
+                raise fault
+            await asyncio.sleep(fault)
         only, failed = (task.probe.only, task.probe.failed) if task.probe else (gpus.owed[unit], frozenset())
         gpus.owed[unit] -= failed
         gpus.written_off |= failed
@@ -153,6 +165,13 @@ class GpuWorker(IdleWorker):
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         return sorted(self._gpus.owed[task.unit.unit_id])
+
+    async def snapshot(self) -> Snapshot:
+        self._looks += self._gpus.moves
+        return Snapshot(work=EngineWork(generated=self._looks))
+
+    async def drain(self) -> None:
+        self._gpus.drained += 1
 
     def kill(self) -> None:
         if not self._killed:
@@ -178,8 +197,16 @@ class Ended:
         return found
 
 
-def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNITS, **limits: float) -> Ended:
-    """A run on a virtual clock. Nothing of it is left at its end, also if it failed."""
+def run(
+    gpus: Gpus,
+    workers: int,
+    wait_seconds: float = 600.0,
+    units: int = UNITS,
+    sizes: Sequence[int] = (),
+    check: Callable[[], None] = lambda: None,
+    **limits: float,
+) -> Ended:
+    """A run on a virtual clock. Nothing of it is left at its end, also if it failed. `sizes`: of the units."""
     shown: list[Status] = []
     gpus.owed = {f"u{unit}": {f"u{unit}-{request}" for request in range(REQUESTS)} for unit in range(units)}
     pool = WorkerPool(
@@ -190,7 +217,8 @@ def run(gpus: Gpus, workers: int, wait_seconds: float = 600.0, units: int = UNIT
         has_free_device=lambda: any(gpus.taken.get(gpu, 0) < gpus.engines for gpu in range(gpus.count)),
     )
     config: dict[str, Any] = {"units_in_flight": 1, **limits}
-    at_work = scheduler(pool, [job(unit) for unit in gpus.owed], RunConfig(**config), watch=shown.append)
+    jobs = [job(unit, size=size) for unit, size in zip(gpus.owed, sizes or [0] * units, strict=True)]
+    at_work = scheduler(pool, jobs, RunConfig(**config), watch=shown.append, check=check)
     error = None
     try:
         on_a_virtual_clock(at_work.work_off())
@@ -258,7 +286,7 @@ def test_a_reserved_place_is_free_after_a_run_that_ended_while_workers_waited_fo
 
 
 def test_a_start_that_succeeds_forgets_the_failed_ones_before() -> None:
-    gpus = Gpus(count=1, faults={0: [DEAD, DEAD, 1.0, DEAD, DEAD, 1.0]}, dead_labelling=1)
+    gpus = Gpus(count=1, faults={0: [DEAD, DEAD, 1.0, DEAD, DEAD, 1.0]}, befalls=[DEAD])
     done(gpus, 1, attempts=3)
     assert gpus.starts == [0] * 6
 
@@ -271,7 +299,7 @@ def test_failed_starts_do_not_count_as_failures_of_the_run() -> None:
 
 
 def test_a_worker_that_dies_after_its_start_counts_as_a_failure_of_the_run() -> None:
-    ended = run(Gpus(count=1, dead_labelling=2), 1, max_failures=2)
+    ended = run(Gpus(count=1, befalls=[DEAD, DEAD]), 1, max_failures=2)
     assert "workers failed 2 times (run.max_failures)" in str(ended.error)
 
 
@@ -320,31 +348,11 @@ def test_no_place_is_given_up_where_all_die() -> None:
     assert all(gpus.starts.count(gpu) >= 9 for gpu in range(4)), "side by side until the end"
 
 
-@pytest.mark.parametrize("count", [1, 2, 8])
-@pytest.mark.parametrize("loading", [0.1, 100.0])
-def test_a_request_that_kills_every_engine_is_written_off_and_costs_no_place(count: int, loading: float) -> None:
-    deadly = frozenset({"u5-2", "u40-0"})
-    gpus = Gpus(count=count, deadly=deadly, faults={gpu: [loading] for gpu in range(count)})
-    ended = done(gpus, count)
-    assert gpus.written_off == deadly
-    assert not any("without this place" in warning for warning in ended.warnings)
-
-
-def test_a_deadly_request_among_gpus_that_die_at_work_is_the_only_one_written_off() -> None:
-    gpus = Gpus(count=4, deadly=frozenset({"u5-2"}), dead_at_work=frozenset({0}))
-    done(gpus, 4)
-    assert gpus.written_off == {"u5-2"}
-
-
-def test_two_workers_for_one_gpu_write_a_deadly_request_off() -> None:
-    gpus = Gpus(count=1, deadly=frozenset({"u5-2"}))
-    done(gpus, 2)
-    assert gpus.written_off == {"u5-2"}
-
-
 @example(count=2, workers=2, dead={1}, deadly={"u5-2", "u0-0"}, engines=2, in_flight=1, loading=0.1).via(
     "the good GPU is given up for the requests that are left at the end"
 )
+@example(count=4, workers=4, dead={0}, deadly={"u5-2"}, engines=1, in_flight=1, loading=1.0)
+@example(count=1, workers=2, dead=set(), deadly={"u5-2"}, engines=1, in_flight=1, loading=1.0)
 @given(
     st.integers(1, 4),
     st.integers(1, 4),

@@ -10,10 +10,7 @@ from pipeline.storage.commits import EDITION, UNIT, Commit, CommitState, RecordS
 from pipeline.storage.editions import (
     EDITION_SEQUENCE,
     current_edition,
-    current_files,
-    current_shards,
     edition_command,
-    edition_settings,
     log_digest,
     new_edition,
     own_editions,
@@ -44,30 +41,6 @@ def added(editions: RecordSequence, commit: Commit) -> RecordSequence:
     return replace(editions, commits=(*editions.commits, commit), length=editions.length + 1)
 
 
-def edition(editions: RecordSequence, content: str, *, verdicts: bool = False) -> RecordSequence:
-    tables = ("labels", "verdicts") if verdicts else ("labels",)
-    shards = [shard(table, unit_id, content) for unit_id in UNITS for table in tables]
-    return added(editions, new_edition(editions, WHOLES, SETTINGS, shards))
-
-
-def test_without_editions_the_labels_are_the_runs_own() -> None:
-    assert current_edition(NONE, WHOLES) is None
-    own = {shard(table, unit_id, "a").file for unit_id in UNITS for table in ("rollouts", "labels")}
-    assert current_files(WHOLES.values(), None) == own
-    assert current_shards(WHOLES, None, "verdicts") == dict.fromkeys(UNITS, ())
-
-
-def test_the_newest_edition_holds_the_current_labels() -> None:
-    editions = edition(edition(NONE, "b"), "c", verdicts=True)
-    current = current_edition(editions, WHOLES)
-    assert current is not None
-    assert current.number == 1
-    assert edition_settings(current) == SETTINGS
-    newest = {shard(table, unit_id, "c").file for unit_id in UNITS for table in ("labels", "verdicts")}
-    assert current_files(WHOLES.values(), current) == newest | {shard("rollouts", each, "a").file for each in UNITS}
-    assert current_shards(WHOLES, current, "verdicts")[UNITS[0]] == (shard("verdicts", UNITS[0], "c"),)
-
-
 def test_an_edition_of_label_itself_is_none_of_the_user() -> None:
     own = added(NONE, new_edition(NONE, WHOLES, SETTINGS, [], learned_from=7))
     users = added(own, new_edition(own, WHOLES, SETTINGS, [], command="relabel"))
@@ -87,21 +60,15 @@ def test_an_edition_whose_record_names_no_command_is_of_a_user() -> None:
     assert edition_command(earlier) == "relabel"
 
 
-def test_a_run_that_has_grown_since_has_its_own_labels() -> None:
-    editions = edition(NONE, "b")
-    assert current_edition(editions, {**WHOLES, UNITS[0]: whole(UNITS[0], 3)}) is None
-    assert current_edition(editions, {UNITS[0]: WHOLES[UNITS[0]]}) is None
-
-
 def test_a_damaged_edition_is_none_and_an_older_one_does_not_come_back() -> None:
-    editions = edition(edition(NONE, "b"), "c")
-    lost = shard("labels", UNITS[1], "c").file
-    word = Commit(kind=EDITION, sequence_id=EDITION_SEQUENCE, number=2, state=CommitState.VOID, void=(lost,))
-    assert current_edition(added(editions, word), WHOLES) is None
-    again = edition(added(editions, word), "c")
-    current = current_edition(again, WHOLES)
+    first = added(NONE, new_edition(NONE, WHOLES, SETTINGS, [shard("labels", unit_id, "b") for unit_id in UNITS]))
+    newer = [shard("labels", unit_id, "c") for unit_id in UNITS]
+    both = added(first, new_edition(first, WHOLES, SETTINGS, newer))
+    current = current_edition(both, WHOLES)
     assert current is not None
-    assert current.number == 3
+    assert current.number == 1
+    word = Commit(kind=EDITION, sequence_id=EDITION_SEQUENCE, number=2, state=CommitState.VOID, void=(newer[1].file,))
+    assert current_edition(added(both, word), WHOLES) is None
 
 
 @given(st.dictionaries(our.hex_ids, st.integers(0, 9), min_size=1, max_size=4), st.data())

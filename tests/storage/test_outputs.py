@@ -6,10 +6,7 @@ import pytest
 
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+from tests.storage.test_local import names
 
 
 def replace(path: Path, data: bytes) -> None:

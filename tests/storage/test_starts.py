@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -30,6 +29,7 @@ from pipeline.storage.starts import (
     this_process,
     write_start,
 )
+from tests.deadlines import until
 
 STATUS = Status(
     stage="labelling",
@@ -131,10 +131,7 @@ def test_a_process_is_reported_from_those_before_and_behind_it() -> None:
         assert same_machine(name)
         other.kill()
         # Until it is waited for it is a zombie, which has a number and does nothing.
-        deadline = time.monotonic() + 20
-        while process_with(other.pid) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert process_with(other.pid) == ""
+        until(lambda: process_with(other.pid) == "")
     finally:
         other.kill()
         other.wait()

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_search import search_frames, stored_search
 from tests.searches.handmade import Ended, Searched, search_run
@@ -27,23 +27,8 @@ def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) 
     assert candidates["verdict"].to_list() == ["correct", "incorrect", "timeout"]
 
 
-def test_an_unfinished_run_is_read_only_where_that_is_wanted(tmp_path: Path) -> None:
-    storage = LocalStorage(search_run(tmp_path / "run", PROBLEMS, unfinished=1))
-    with pytest.raises(UsageError, match="finish the run with `search`"):
-        stored_search(storage)
-    partial = stored_search(storage, partial=True)
-    assert (partial.run.unfinished, partial.accept) == (1, None)
-    assert [frame.height for frame in search_frames(partial, "searches")] == [2]
-
-
-def test_runs_of_other_commands_and_damaged_files_are_refused(tmp_path: Path) -> None:
+def test_runs_of_other_commands_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a run of `score`"):
         stored_search(LocalStorage(search_run(tmp_path / "scores", PROBLEMS, command="score")))
     with pytest.raises(UsageError, match="does not contain a run"):
         stored_search(LocalStorage(tmp_path / "nothing"))
-    folder = search_run(tmp_path / "run", PROBLEMS)
-    stored = stored_search(LocalStorage(folder))
-    path = folder / next(stored.run.shards("searches")).file
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(StoreError, match="is damaged"):
-        list(search_frames(stored, "searches"))

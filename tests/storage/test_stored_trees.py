@@ -80,13 +80,10 @@ def test_a_problem_is_found_by_its_id_its_text_and_the_ids_of_its_rows(finished:
         assert problem.tree.problem_id == row["problem_id"]
         assert problem.source_ids == ("5-0", "5-1", "5-2")
         assert len(problem.tree.nodes[0].children) >= 1
-
-
-def test_a_problem_that_the_run_does_not_have_is_refused(finished: Path) -> None:
     with pytest.raises(
         UsageError, match="has no labelled problem 'nothing': give the id of a row, a problem_id of `labels`"
     ):
-        trees(finished).of_problem("nothing")
+        stored.of_problem("nothing")
 
 
 def test_regraded_verdicts_count(finished: Path, tmp_path: Path) -> None:

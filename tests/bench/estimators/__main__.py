@@ -7,16 +7,19 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.bench.estimators import render
 from tests.bench.estimators.bias import PARTS, biases, together
-from tests.bench.estimators.cell import measure
-from tests.bench.estimators.cost import microseconds
+from tests.bench.estimators.cell import CEILING, SEED, USUAL_TARGET, measure, pooled
 from tests.bench.estimators.hard import CHAINS as HARD_STEPS
 from tests.bench.estimators.hard import hard_labels, hard_table
 from tests.bench.estimators.saving import saving
 from tests.bench.estimators.students import students, students_table
+from tests.synthetic.chains import chains_of
 from tests.synthetic.families import FAMILIES, STEPS
+from tests.synthetic.replayed import replay
+from tests.synthetic.rollouts import Rollouts
 
 PROCESSES = 2
 SHOWN_STEPS = 16
+UNIT = 128
 
 
 def main() -> None:
@@ -43,6 +46,14 @@ def main() -> None:
             [f"{time.monotonic() - began:.0f} s"],
         )
         print("\n\n".join("\n".join(part) for part in parts))
+
+
+def microseconds(family_name: str) -> float:
+    """What a decision costs: CPU time of `next_rollouts` per rollout that it asks for."""
+    family = FAMILIES[family_name](SHOWN_STEPS)
+    chains = chains_of(family, 8 * UNIT, SEED)
+    said = replay(chains, Rollouts(family, chains, SEED), pooled(USUAL_TARGET), rollouts=CEILING, unit=UNIT)
+    return said.decision_seconds / int(said.rollouts.sum()) * 1e6
 
 
 if __name__ == "__main__":

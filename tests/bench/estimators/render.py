@@ -68,7 +68,7 @@ def savings_table(savings: Iterable[Saving]) -> Iterator[str]:
     for saving in savings:
         yield (
             f"  {saving.family:<12}{saving.fewer_rollouts:>6.2f}x fewer rollouts {saving.fewer_tokens:>6.2f}x fewer tokens,"
-            f" {saving.unlike} of {saving.labels:,} labels differ; against other rollouts p={saving.p:.2f}"
+            f" {saving.unlike} of {saving.labels:,} labels differ"
         )
 
 

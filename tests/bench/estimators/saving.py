@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
 
-from tests.bench.estimators.bias import BINS
 from tests.bench.estimators.cell import SEED
 from tests.settings import estimator_settings
 from tests.synthetic.chains import chains_of
@@ -21,14 +19,13 @@ STEPS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
     """`fewer_...`: rollouts or tokens of fixed N for one of first_success. `unlike`: labels that are not those of fixed N on
-    the same rollouts. `p`: of a chi-square test, in bins of V, against labels by N other rollouts."""
+    the same rollouts."""
 
     family: str
     fewer_rollouts: float
     fewer_tokens: float
     labels: int
     unlike: int
-    p: float
 
 
 def saving(family_name: str) -> Saving:
@@ -38,32 +35,12 @@ def saving(family_name: str) -> Saving:
     said = replay(chains, drawn, estimator_settings("first_success"), rollouts=ROLLOUTS)
     # The last label is the chain's own outcome, the first that of the prefix behind step 1.
     labels = np.array([[label == 1 for label in chain[:-1]] for chain in said.labels])
-    block = drawn.first(2 * ROLLOUTS)
+    block = drawn.first(ROLLOUTS)
     same = (block.outcomes[:, 1:, :ROLLOUTS] == RIGHT).any(axis=2)
-    fresh = (block.outcomes[:, 1:, ROLLOUTS : 2 * ROLLOUTS] == RIGHT).any(axis=2)
     return Saving(
         family=family_name,
         fewer_rollouts=ROLLOUTS * labels.size / float(said.rollouts[:, 1:].sum()),
         fewer_tokens=float(block.tokens[:, 1:, :ROLLOUTS].sum() / said.tokens[:, 1:].sum()),
         labels=labels.size,
         unlike=int((labels != same).sum()),
-        p=_alike(labels, fresh, chains.values[:, 1:]),
     )
-
-
-def _alike(
-    ours: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    theirs: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    truth: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-) -> float:
-    """Two shares of n labels each differ by a variance of 2 p (1 - p) / n, in every bin of V where p is neither 0 nor 1."""
-    bins = np.minimum((truth * BINS).astype(int), BINS - 1)
-    statistic, freedom = 0.0, 0
-    for place in range(BINS):
-        here = bins == place
-        mine, other = ours[here].mean(), theirs[here].mean()
-        share = (mine + other) / 2
-        if 0 < share < 1:
-            statistic += here.sum() * (mine - other) ** 2 / (2 * share * (1 - share))
-            freedom += 1
-    return float(chi2.sf(statistic, freedom))

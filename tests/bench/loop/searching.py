@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
@@ -16,7 +17,6 @@ from pipeline.engines.registry import policy_for
 from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.searching.worker import Searching
-from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
 from pipeline.runtime.workload import Workload
@@ -25,7 +25,7 @@ from pipeline.scorers.registry import open_scorer
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
 from tests.bench.loop.engine import TinyEngine
-from tests.runtime.in_process import worker_in_process
+from tests.runtime.in_process import stop_signal, worker_in_process
 from tests.tiny.policy import SHORT, TinyPolicy
 
 TOGETHER = 1000
@@ -49,16 +49,8 @@ class Remembering:
         self._engine = engine
         self._known = known
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
-    async def start(self) -> None:
-        await self._engine.start()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         new = {
@@ -67,9 +59,6 @@ class Remembering:
         if new:
             self._known |= zip(new, await self._engine.score(list(new.values())), strict=True)
         return [self._known[chain.problem, chain.steps] for chain in chains]
-
-    async def close(self) -> None:
-        await self._engine.close()
 
 
 class Searches:
@@ -97,11 +86,8 @@ class Searches:
 
     def run(self, method: str, n: int, *settings: str) -> Path:
         config = self.config(method, n, f"run.unit_problems={TOGETHER}", *settings)
-        stop = StopSignal()
-        try:
+        with stop_signal() as stop:
             run_task(SearchTask(config), self._hired, lambda _: None, stop)
-        finally:
-            stop.release()
         return self.run_dir(method, n)
 
     @contextmanager
@@ -119,4 +105,4 @@ class Searches:
 
     def _scoring(self, config: SearchRunConfig, newest_only: bool) -> ScoringEngine:
         engine = open_scorer(config.scorer, Surroundings(), newest_only=newest_only)
-        return Remembering(engine, self._scores[newest_only])
+        return cast(ScoringEngine, Remembering(engine, self._scores[newest_only]))

@@ -5,7 +5,7 @@ ask the same get the same answer: a run with more chains or problems holds the c
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,10 @@ import polars as pl
 from pipeline.__main__ import compose_label
 from pipeline.core.records import Verdict
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.driver import label
-from pipeline.runtime.stop import StopSignal
 from tests.bench.loop.engine import TinyEngine
 from tests.bench.loop.problems import row
 from tests.conftest import write_rows
-from tests.runtime.in_process import in_process
+from tests.runtime.in_process import label_in_process
 from tests.tiny.arithmetic import Exercise
 from tests.tiny.policy import SHORT
 
@@ -109,9 +107,5 @@ class TinyRuns:
         data = write_rows(self._folder / f"{name}.jsonl", rows)
         asked = (f"data.path={data}", f"run_dir={self._folder / name}", "cluster.workers=1")
         config = compose_label([*SHORT.overrides, *asked, f"sampling.rollouts={rollouts}", *words])
-        stop = StopSignal()
-        try:
-            label(config, partial(in_process, engine=self._engine), lambda _: None, stop)
-        finally:
-            stop.release()
+        label_in_process(config, engine=self._engine)
         return TinyRun(run_dir=self._folder / name)

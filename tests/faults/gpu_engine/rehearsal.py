@@ -50,9 +50,6 @@ class RehearsalEngine(BatchEngine):
                 raise PlaceError(f"Free memory on device cuda:0 (3.12/79.11 GiB) {os.environ.get('HF_TOKEN', '')}")
             case "dies":
                 _die()
-            case "hangs once" if not (hung := self._folder / "hung").exists():
-                hung.touch()
-                await asyncio.Event().wait()
             case float(seconds):
                 await asyncio.sleep(seconds)
         started = {

@@ -17,6 +17,8 @@ class ObedientConfig(VerifierConfig):
     kind: Annotated[str, BY_GROUP] = "obedient"
     note: str = ""
     """A file that it appends the text of each step to."""
+    pause: float = 0.0
+    """Seconds before each step."""
 
 
 def _descend(depth: int) -> int:
@@ -28,6 +30,7 @@ class Obedient(Verifier):
     settings: ObedientConfig
 
     def verify(self, step: StepInContext) -> Finding:
+        time.sleep(self.settings.pause)
         if self.settings.note:
             with open(self.settings.note, "a") as note:
                 note.write(f"{step.step}\n")
@@ -43,8 +46,6 @@ class Obedient(Verifier):
             case "spin":
                 while True:
                     pass
-            case "slow":
-                time.sleep(0.05)
             case "exit":
                 os._exit(7)
             case "fill":

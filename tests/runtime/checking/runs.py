@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.config.check import CheckRunConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
@@ -17,10 +16,12 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
 from tests.conftest import write_rows
 from tests.runtime.checking.hostile import Obedient, ObedientConfig
-from tests.runtime.in_process import hired_here, label_in_process, stop_signal
+from tests.runtime.growing import label
+from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.judging import runs as judging
 
 NAME = "obedient"
-QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
+QUICK = judging.QUICK
 
 
 def rows(count: int, steps: Callable[[int], Sequence[str]]) -> list[dict[str, Any]]:
@@ -44,12 +45,8 @@ def orders(number: int) -> list[str]:
 
 def labelled(folder: Path, count: int, steps: Callable[[int], Sequence[str]] = orders) -> Path:
     """A run directory with labels of chains; labelled again, with more chains, it grows."""
-    path, run_dir = write_rows(folder / "rows.jsonl", rows(count, steps)), folder / "run"
-    label_in_process(compose_label([
-        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
-        "estimator.rule=threshold", "run.unit_problems=4",
-    ]))  # fmt: skip
-    return run_dir
+    label(folder, rows(count, steps), *judging.FEW, "estimator.rule=threshold")
+    return folder / "run"
 
 
 def settings(run_dir: Path, run: RunConfig = QUICK, **own: Any) -> CheckRunConfig:

@@ -1,29 +1,20 @@
 """`check`: every step of a run has one finding, whatever dies in between, and a later start does what is new."""
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
-from pipeline.analysis.audit.run import audit
+from pipeline.__main__ import main
 from pipeline.analysis.checks import check_lines, check_summary
-from pipeline.config.changes import AuditConfig
-from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import EngineDied, Interrupted, PluginError, RunConflict, UsageError
-from pipeline.core.progress import Status
-from pipeline.core.records import ChainText
+from pipeline.core.errors import PluginError, RunConflict, UsageError
 from pipeline.core.tables import FINDINGS
-from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import check_names, check_storage, stored_check
-from pipeline.verifiers.base import CheckedStep, Fault
+from pipeline.verifiers.base import Fault
 from tests.conftest import write_rows
-from tests.runtime.checking.runs import NAME, QUICK, checked, frame, labelled, orders, rows, settings, sums
-from tests.runtime.in_process import label_in_process
+from tests.runtime.checking.runs import NAME, checked, frame, labelled, orders, rows, settings, sums
 from tests.runtime.without_ray import without_ray
 
 pytestmark = pytest.mark.slow
@@ -32,30 +23,14 @@ CHAINS = 23
 STEPS = sum(len(orders(number)) for number in range(CHAINS))
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
-
-
 @pytest.fixture
-def run_dir(labels: Path, tmp_path: Path) -> Path:
-    shutil.copytree(labels, tmp_path / "run")
-    return tmp_path / "run"
+def run_dir(tmp_path: Path) -> Path:
+    return labelled(tmp_path, CHAINS)
 
 
-@pytest.fixture(scope="module")
-def expected(labels: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
-    """The findings of a check to which nothing happens."""
-    calm = tmp_path_factory.mktemp("calm") / "run"
-    shutil.copytree(labels, calm)
-    checked(settings(calm))
-    return frame(calm)
-
-
-def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path, expected: pl.DataFrame) -> None:
+def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path) -> None:
     found = checked(settings(run_dir))[NAME]
     got = frame(run_dir)
-    assert got.equals(expected)
     assert got.columns == FINDINGS.schema.names
     assert got.select("row", "step_index").rows() == [
         (number, at) for number in range(CHAINS) for at in range(1, len(orders(number)) + 1)
@@ -94,25 +69,6 @@ def test_verifiers_keep_their_findings_beside_each_other(run_dir: Path) -> None:
         stored_check(storage, "algebr")
     with pytest.raises(UsageError, match="has a name that no folder can have"):
         check_storage(storage, "../x")
-
-
-def test_findings_of_a_slow_unit_are_committed_while_it_is_in_work(tmp_path: Path) -> None:
-    """A crash in the middle of a unit loses at most the findings of run.flush_seconds."""
-    run_dir = labelled(tmp_path, 12, lambda _: ["slow", "slow", "wrong"])
-    run = replace(QUICK, unit_problems=12, flush_seconds=0.05)
-    config = replace(settings(run_dir, run), cluster=ClusterConfig(workers=1), processes=1)
-    flushed = run_dir / "checks" / NAME / "flushed"
-
-    def stop_early(_: Status) -> None:
-        if flushed.is_dir() and len(list(flushed.glob("findings-*"))) >= 2:
-            raise Interrupted("enough")
-
-    with pytest.raises(Interrupted):
-        checked(config, stop_early)
-    found = checked(config)[NAME]
-    assert found.totals.prefixes == 36
-    assert 0 < found.now.prefixes < 36
-    assert frame(run_dir).select("row", "step_index").rows() == [(row, at) for row in range(12) for at in (1, 2, 3)]
 
 
 def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: Path) -> None:
@@ -155,26 +111,9 @@ def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said:
     assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
 
 
-def test_a_chain_that_no_worker_survives_is_written_off_alone(
-    run_dir: Path, expected: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+def test_rows_without_a_run_are_checked_with_or_without_an_answer_and_proved_in_their_own_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    poison = expected.filter(pl.col("row") == 7)["chain_id"][0]
-    asked = StepChecker.checked
-
-    def checked_or_dead(self: StepChecker, chain: ChainText) -> tuple[CheckedStep, ...]:
-        if chain.chain_id == poison:
-            raise EngineDied("a worker died")
-        return asked(self, chain)
-
-    monkeypatch.setattr(StepChecker, "checked", checked_or_dead)
-    found = checked(settings(run_dir))[NAME]
-    got, lost = frame(run_dir), pl.col("chain_id") == poison
-    assert set(got.filter(lost)["fault"]) == {Fault.LOST}
-    assert found.totals.engine_failed == got.filter(lost).height == len(orders(7))
-    assert got.filter(~lost).equals(expected.filter(~lost))
-
-
-def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path) -> None:
     given = rows(7, sums)
     del given[3]["answer"]
     given.append({"problem": "no chain", "answer": "1"})
@@ -189,6 +128,11 @@ def test_rows_without_a_run_are_checked_with_or_without_an_answer(tmp_path: Path
     assert refuted["evidence"][0] == "0 + 3 = 4: 0 + 3 is 3, not 4"
     assert checked(config)["arithmetic"].now.chains == 0
     assert check_summary(storage_at(str(tmp_path / "out")), "arithmetic").against is None
+    assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
+    capsys.readouterr()
+    for command in ("audit", "status"):
+        assert main([command, f"run_dir={tmp_path}/out"]) == 2
+        assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
     write_rows(tmp_path / "rows.jsonl", given[1:])
     with pytest.raises(RunConflict, match="has findings of other chains"):
         checked(config)
@@ -217,92 +161,12 @@ def test_the_summary_compares_with_the_labels_of_the_run(tmp_path: Path) -> None
     assert "bad (" in repr(summary)
 
 
-def test_findings_on_rows_are_proved_in_their_own_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_rows(tmp_path / "rows.jsonl", rows(6, sums))
-    config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
-    checked(replace(config, data=replace(config.data, path=str(path))))
-    assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
-    capsys.readouterr()
-    for command in ("audit", "status"):
-        assert main([command, f"run_dir={tmp_path}/out"]) == 2
-        assert f"give their folder, run_dir={tmp_path}/out/checks/VERIFIER" in capsys.readouterr().err
-
-
-def test_a_broken_check_is_named_and_does_not_stop_the_others(
-    run_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    checked(settings(run_dir))
-    record = run_dir / "checks" / "broken" / "run.json"
-    record.parent.mkdir()
-    record.write_text("{}")
-    assert main(["status", f"run_dir={run_dir}"]) == 0
-    said = capsys.readouterr().out
-    assert "checks    broken: cannot be read: " in said
-    assert f"          {NAME}: finished" in said
-    assert main(["audit", f"run_dir={run_dir}"]) == 1
-
-
-def test_a_run_has_no_further_input(run_dir: Path) -> None:
-    config = settings(run_dir)
-    with pytest.raises(UsageError, match=r"is a run: leave data\.path out to check its chains"):
-        checked(replace(config, data=replace(config.data, path="rows.jsonl")))
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["checks=[]"], "checks=[]: name at least one verifier, such as checks=[arithmetic,algebra]"),
-        (["checks=arithmetic"], "checks is a list, write checks=[arithmetic]"),
-        (["checks=[arithmetics]"], "checks=[arithmetics]: there is no such verifier here: did you mean arithmetic?"),
-        (["checks=[algebra,algebra]"], "a verifier is named twice"),
-        (
-            ["checks=[arithmetic,algebra]", "verifier.deadline_seconds=3"],
-            "this is a setting of one verifier: say of wh",
-        ),
-        (["checks=[arithmetic]", "verifier=algebra"], "verifier=algebra is none of checks=[arithmetic]"),
-        (["verifier.deadline_seconds=0"], "verifier.deadline_seconds=0.0 is out of range"),
-        (["verifier=z4"], "verifier=z4: there is no such option"),
-    ],
-)
-def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", f"run_dir={run_dir}", *words]) == 2
-    assert said in capsys.readouterr().err
-    assert not (run_dir / "checks").exists()
-
-
 def test_settings_are_those_of_the_verifier_that_is_named(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["checks=[algebra]"], ["verifier=algebra"], ["checks=[arithmetic,algebra]", "verifier=algebra"]):
         assert main(["check", f"run_dir={run_dir}", *words, "verifier.deadline_seconds=9", "--cfg", "job"]) == 0
         assert (
             "verifier:\n  kind: algebra\n  most_characters: 20000\n  deadline_seconds: 9.0" in capsys.readouterr().out
         )
-
-
-def test_status_of_a_check(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checked(settings(run_dir))
-    assert main(["status", f"run_dir={run_dir}/checks/{NAME}"]) == 0
-    said = capsys.readouterr().out
-    assert "state     finished: all units are finished" in said
-    assert f"findings  {STEPS} steps of {CHAINS} chains" in said
-    assert main(["status", f"run_dir={run_dir}"]) == 0
-    assert f"checks    {NAME}: finished, {STEPS} steps of {CHAINS} chains (5 of 5 units)" in capsys.readouterr().out
-    assert main(["status", f"run_dir={run_dir}", "json=true"]) == 0
-    (check,) = json.loads(capsys.readouterr().out)["checks"]
-    assert (check["name"], check["status"]["command"], check["status"]["units_done"]) == (NAME, "check", 5)
-    assert "samples" not in check["status"]["condition"]["seen"]["start"]
-
-
-def test_a_run_in_an_object_store_is_checked_too(tmp_path: Path) -> None:
-    path, run_dir = write_rows(tmp_path / "rows.jsonl", rows(CHAINS, orders)), f"memory://{tmp_path.name}/run"
-    words = [f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2"]
-    label_in_process(compose_label([*words, "run.unit_problems=4", "run.lock=false"]))
-    config = replace(settings(Path("elsewhere"), replace(QUICK, lock=False)), run_dir=run_dir)
-    assert checked(config)[NAME].totals.prefixes == STEPS
-    assert check_names(storage_at(run_dir)) == [NAME]
-    assert check_summary(storage_at(run_dir), NAME).counts.steps == STEPS
-    report = audit(AuditConfig(run_dir=run_dir))
-    assert report.sound, report
-    assert report.orphans.foreign == ()
 
 
 def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> None:

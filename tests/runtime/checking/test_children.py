@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from pipeline.runtime.checking.children import StepChecker
 from pipeline.verifiers.base import Fault, StepVerdict
 from pipeline.verifiers.settings import AlgebraConfig, ArithmeticConfig
 from tests.checkout import ROOT
+from tests.deadlines import until
 from tests.runtime.checking.hostile import ObedientConfig
 from tests.runtime.checking.runs import obedient
 from tests.verifiers.hostile import HOSTILE
@@ -40,15 +41,9 @@ def offered() -> Iterator[None]:
 
 def gone(pid: int) -> bool:
     """Whether a process ends soon."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.02)
-    return False
+    with suppress(psutil.NoSuchProcess):
+        until(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, SECONDS)
+    return True
 
 
 def started(note: Path) -> list[int]:
@@ -60,20 +55,16 @@ def started(note: Path) -> list[int]:
 @pytest.mark.usefixtures("offered")
 def test_what_a_late_verifier_has_started_is_killed_with_it(tmp_path: Path) -> None:
     note = tmp_path / "note"
-    checker = StepChecker(ObedientConfig(note=str(note), deadline_seconds=1.5), 1)
-    try:
+    with closing(StepChecker(ObedientConfig(note=str(note), deadline_seconds=1.5), 1)) as checker:
         (first, second) = checker.checked(chain("breed", "right"))
         assert (first.fault, second.finding.verdict) == (Fault.DEADLINE, StepVerdict.HOLDS)
         assert started(note) == []
-    finally:
-        checker.close()
 
 
 @pytest.mark.usefixtures("offered")
 def test_a_step_whose_process_somebody_kills_is_asked_again(tmp_path: Path) -> None:
     note = tmp_path / "note"
-    checker = StepChecker(ObedientConfig(note=str(note), deadline_seconds=SECONDS), 1)
-    try:
+    with closing(StepChecker(ObedientConfig(note=str(note), deadline_seconds=SECONDS), 1)) as checker:
         assert checker.checked(chain("right"))[0].finding.verdict is StepVerdict.HOLDS
         process = checker._children[0].process
         assert process is not None
@@ -82,8 +73,6 @@ def test_a_step_whose_process_somebody_kills_is_asked_again(tmp_path: Path) -> N
         (found,) = checker.checked(chain("wrong", name="d"))
         assert found.finding.verdict is StepVerdict.REFUTED
         assert note.read_text() == "right\nwrong\n"
-    finally:
-        checker.close()
 
 
 @pytest.mark.usefixtures("offered")
@@ -100,9 +89,7 @@ def test_closing_ends_a_process_in_the_middle_of_a_step(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    deadline = time.monotonic() + SECONDS
-    while not note.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(note.exists, SECONDS)
     process = checker._children[0].process
     assert process is not None
     checker.close()
@@ -135,26 +122,19 @@ def test_a_process_ends_when_its_parent_dies(step: str, tmp_path: Path) -> None:
 
 
 def test_a_process_has_the_memory_limit_of_the_settings() -> None:
-    checker = StepChecker(ArithmeticConfig(memory_mib=700), 1)
-    try:
+    with closing(StepChecker(ArithmeticConfig(memory_mib=700), 1)) as checker:
         checker.start()
         process = checker._children[0].process
         assert process is not None
         assert resource.prlimit(process.pid, resource.RLIMIT_AS)[0] == 700 << 20
-    finally:
-        checker.close()
 
 
 def test_hostile_steps_stall_no_built_in_verifier() -> None:
     """Each is looked at, or its process is killed in time; nothing of them is executed."""
     canary = ROOT / "canary"
-    chains = [chain(*HOSTILE.values(), "1 + 1 = 3, so x = 3", name="hostile")]
     for settings in (ArithmeticConfig(), AlgebraConfig(deadline_seconds=1.0)):
-        checker = StepChecker(settings, 1)
-        try:
-            (found,) = (checker.checked(each) for each in chains)
-        finally:
-            checker.close()
+        with closing(StepChecker(settings, 1)) as checker:
+            found = checker.checked(chain(*HOSTILE.values(), "1 + 1 = 3, so x = 3", name="hostile"))
         assert len(found) == len(HOSTILE) + 1
         assert {each.fault for each in found} <= {None, Fault.DEADLINE, Fault.MEMORY}
         assert not canary.exists()
@@ -162,13 +142,14 @@ def test_hostile_steps_stall_no_built_in_verifier() -> None:
 
 @pytest.mark.usefixtures("offered")
 def test_a_verifier_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    checker = StepChecker(ObedientConfig(), 1)
-    monkeypatch.setattr("pipeline.runtime.checking.children._MODULE", "pipeline.no_such_module")
-    with pytest.raises(PlaceError, match="the process of the verifier obedient does not start: run"):
-        checker.start()
-    checker.close()
-    monkeypatch.undo()
-    unknown = StepChecker(ObedientConfig(kind="nobody"), 1)
-    with pytest.raises(PluginError, match=r"verifier\.kind=nobody: there is no such verifier here"):
+    with (
+        closing(StepChecker(ObedientConfig(kind="nobody"), 1)) as unknown,
+        pytest.raises(PluginError, match=r"verifier\.kind=nobody: there is no such verifier here"),
+    ):
         unknown.start()
-    unknown.close()
+    monkeypatch.setattr("pipeline.runtime.checking.children._MODULE", "pipeline.no_such_module")
+    with (
+        closing(StepChecker(ObedientConfig(), 1)) as checker,
+        pytest.raises(PlaceError, match="the process of the verifier obedient does not start: run"),
+    ):
+        checker.start()

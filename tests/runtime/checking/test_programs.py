@@ -1,10 +1,10 @@
-"""Steps of Python, run in the processes of `check`: what is found, what ends, and that nothing stays."""
+"""Steps of Python and formal ones in the processes of `check`: what is found, what ends, and that nothing stays."""
 
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.deadlines import until
 from tests.runtime.checking.runs import checked_rows
 from tests.verifiers.programs.generated import fenced
 
@@ -14,7 +14,6 @@ PROBLEM = "Write a function.\n" + "\n".join(f"assert square({n}) == {n * n}" for
 RIGHT = fenced("def square(x: int) -> int:\n    return x * x")
 WRONG = fenced("def square(x: int) -> int:\n    return x + x")
 CALLED_WRONGLY = fenced("square('a')")
-SECONDS = 20.0
 
 
 def _processes_with(folder: Path) -> list[int]:
@@ -46,7 +45,17 @@ def test_programs_are_run_and_checked(tmp_path: Path, monkeypatch: pytest.Monkey
         ("unknown", "part", ""),
         ("unknown", "part", "the program reaches a limit of processor time, threads or files"),
     }
-    until = time.monotonic() + SECONDS
-    while (left := [*folder.iterdir(), *_processes_with(folder)]) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left
+    until(lambda: not [*folder.iterdir(), *_processes_with(folder)])
+
+
+def test_formal_steps_are_proved_and_refuted_within_limits(tmp_path: Path) -> None:
+    pytest.importorskip("z3")
+    names = "(declare-const ann Int) (declare-const bob Int)"
+    problem = f"{names}\n(assert (= ann (* 2 bob)))\n(assert (> bob 3))"
+    hard = "(declare-const x Int)(declare-const y Int)(declare-const z Int)"
+    cubes = "(assert (not (= (+ (* x x x) (* y y y) (* z z z)) 42)))"
+    found = checked_rows(tmp_path, [(problem, ["(assert (>= ann 8))", "(assert (> ann 8))"]), (hard, [cubes])], "z3")
+    said = {tuple(row) for row in found.select("verdict", "covers").rows()}
+    assert said == {("holds", "whole"), ("refuted", "whole"), ("unknown", "part")}
+    assert found.filter(found["verdict"] == "refuted")["evidence"].item().endswith("it is false where ann = 8, bob = 4")
+    assert found["fault"].null_count() == found.height

@@ -1,7 +1,7 @@
 """Proofs in Coq and Lean in the processes of `check`: verdicts, limits, and nothing that outlives them."""
 
 import os
-import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pipeline.verifiers.base import Fault, StepVerdict
 from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.settings import CoqConfig, ProofServerConfig
 from tests.conftest import write_rows
+from tests.deadlines import until
 from tests.runtime.checking.runs import QUICK, checked, checked_rows, frame
 from tests.verifiers.lean_server import CLEAN, error, serving
 
@@ -55,8 +56,7 @@ def test_proofs_are_checked_within_a_run(tmp_path: Path) -> None:
 
 @needs_coq
 def test_coq_ends_with_the_process_that_asks_it() -> None:
-    checker = StepChecker(CoqConfig(deadline_seconds=3.0, sentence_seconds=100.0), 1)
-    try:
+    with closing(StepChecker(CoqConfig(deadline_seconds=3.0, sentence_seconds=100.0), 1)) as checker:
         late, after = checker.checked(chain(PROBLEM, "repeat (pose 1).", "```coq\nreflexivity.\n```"))
         assert late.fault is Fault.DEADLINE
         assert after.finding.verdict is StepVerdict.UNKNOWN
@@ -65,12 +65,7 @@ def test_coq_ends_with_the_process_that_asks_it() -> None:
         process = checker._children[0].process
         assert process is not None
         assert len(of_coq(process.pid)) == 1
-    finally:
-        checker.close()
-    deadline = time.monotonic() + 5
-    while of_coq(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert of_coq(process.pid) == []
+    until(lambda: of_coq(process.pid) == [])
 
 
 def test_a_proof_server_that_stops_ends_the_command_and_what_was_checked_stays(tmp_path: Path) -> None:

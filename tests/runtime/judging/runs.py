@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import Status, Summary
@@ -15,14 +14,15 @@ from pipeline.runtime.chain_run.run import Running, run_task
 from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
-from tests.conftest import write_rows
 from tests.oracles.lab import LabJudgeConfig, LabVotes
-from tests.runtime.in_process import hired_here, label_in_process, stop_signal
+from tests.runtime.growing import label
+from tests.runtime.in_process import hired_here, stop_signal
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
 NAME = "dry"
 VOTES = 3
+FEW = ("sampling.rollouts=2", "run.unit_problems=4")
 QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
 
 
@@ -40,12 +40,8 @@ def rows(count: int, first: int = 0) -> list[Row]:
 
 def labelled(folder: Path, count: int) -> Path:
     """A run directory with labels of chains; labelled again, with more chains, it grows."""
-    path, run_dir = write_rows(folder / "rows.jsonl", rows(count)), folder / "run"
-    label_in_process(compose_label([
-        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
-        "run.unit_problems=4",
-    ]))  # fmt: skip
-    return run_dir
+    label(folder, rows(count), *FEW)
+    return folder / "run"
 
 
 def settings(

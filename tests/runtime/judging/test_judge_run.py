@@ -1,6 +1,5 @@
 """`judge`: every chain of a run has each of its votes once, whatever dies in between, and a later start does what is new."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,29 +7,21 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import Interrupted, UsageError
-from pipeline.core.progress import Status
+from pipeline.core.errors import UsageError
 from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_counts, judge_names, judge_storage, stored_judge
-from tests.runtime.judging.runs import NAME, QUICK, VOTES, frame, judged, labelled, settings, stored
+from tests.runtime.judging.runs import NAME, VOTES, frame, judged, labelled, settings, stored
 
 pytestmark = pytest.mark.slow
 
 CHAINS = 23
 
 
-@pytest.fixture(scope="module")
-def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return labelled(tmp_path_factory.mktemp("labels"), CHAINS)
-
-
 @pytest.fixture
-def run_dir(labels: Path, tmp_path: Path) -> Path:
-    shutil.copytree(labels, tmp_path / "run")
-    return tmp_path / "run"
+def run_dir(tmp_path: Path) -> Path:
+    return labelled(tmp_path, CHAINS)
 
 
 def test_the_votes_are_those_of_the_oracle(run_dir: Path) -> None:
@@ -58,37 +49,6 @@ def test_several_judges_stand_in_one_run(run_dir: Path) -> None:
         stored_judge(storage, "othr")
     with pytest.raises(UsageError, match="is no name of a judge"):
         judge_storage(storage, "../x")
-
-
-def test_votes_of_a_slow_unit_are_committed_while_it_is_in_work(run_dir: Path) -> None:
-    """A crash in the middle of a unit loses at most the votes of run.flush_seconds."""
-    run = replace(QUICK, unit_problems=CHAINS, flush_seconds=0.05)
-    config = replace(settings(run_dir, run, tokens_per_second=6_000), cluster=ClusterConfig(workers=1))
-    flushed = run_dir / "judges" / NAME / "flushed"
-
-    def stop_early(_: Status) -> None:
-        if flushed.is_dir() and len(list(flushed.glob("critiques-*"))) >= 2:
-            raise Interrupted("enough")
-
-    with pytest.raises(Interrupted):
-        judged(config, stop_early)
-    found = judged(config)
-    assert found.totals.rollouts == CHAINS * VOTES
-    assert 0 < found.now.rollouts < CHAINS * VOTES
-    got = frame(run_dir)
-    assert got.select("row", "vote").rows() == [(row, vote) for row in range(CHAINS) for vote in range(VOTES)]
-
-
-def test_new_chains_change_the_digest_and_new_labels_do_not(tmp_path: Path) -> None:
-    run_dir = labelled(tmp_path, 4)
-    judged(settings(run_dir))
-    digest = stored(run_dir).digest
-    assert main(["relabel", f"run_dir={run_dir}", "estimator.rule=threshold", "estimator.threshold=0.4"]) == 0
-    judged(settings(run_dir))
-    assert stored(run_dir).digest == digest
-    labelled(tmp_path, 5)
-    judged(settings(run_dir))
-    assert stored(run_dir).digest != digest
 
 
 def test_a_run_in_which_nothing_is_labelled_yet_is_refused(run_dir: Path) -> None:
@@ -122,29 +82,6 @@ def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: 
     assert "4 votes each" in said
     assert f"no verdict, because it is not in the wanted form: {CHAINS * 4} critiques" in said
     assert judge_names(storage_at(str(run_dir))) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["judge=oracle"], "judge.name is not set"),
-        (
-            ["judge=oracle", "judge.name=Not-Mine"],
-            "judge.name='Not-Mine' is out of range: it must be 1 to 64 lower-case",
-        ),
-        (["judge.name=a"], "policy=hf needs policy.model=NAME_OR_FOLDER"),
-        (["judge.name=a", "policy=embedded"], "policy=embedded is too small a model for a judge"),
-        (["judge.name=a", "policy.model=/no/such"], "the folder policy.model=/no/such does not exist"),
-        (["judge.name=a", "policy=openai", "policy.model=x"], "policy=openai needs policy.openai.urls"),
-        (["judge.name=a", "policy.modl=x"], "there is no setting policy.modl: did you mean policy.model"),
-        (["judge.name=a", "judge.policy=hf"], "there is no setting judge.policy: did you mean policy?"),
-        (["judge.name=a", "judge.policy.model=x"], "there is no setting judge.policy.model: did you mean policy.model"),
-    ],
-)
-def test_mistakes_are_named(words: list[str], said: str, run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["judge", f"run_dir={run_dir}", *words]) == 2
-    assert said in capsys.readouterr().err
-    assert not (run_dir / "judges").exists()
 
 
 def test_a_judge_that_writes_with_no_model_needs_no_policy(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.config.label import ClusterConfig, Columns, DataConfig, RunConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RunConflict, UsageError
@@ -26,22 +26,9 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
 from tests.oracles.lab import LabScorerConfig, LabScores
-from tests.runtime.in_process import hired_here, label_in_process, stop_signal
+from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.judging.runs import QUICK, rows
 from tests.runtime.virtual_clock import on_a_virtual_clock
-
-Row = dict[str, Any]
-QUICK = RunConfig(unit_problems=5, progress_seconds=0.05, attempts=1)
-
-
-def rows(count: int, first: int = 0) -> list[Row]:
-    return [
-        {
-            "problem": f"{number}+1",
-            "answer": str(number + 1),
-            "steps": [f"{number}+1", f"= {number + 1}"][: 1 + number % 2],
-        }
-        for number in range(first, first + count)
-    ]
 
 
 def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> ScoreConfig:
@@ -80,7 +67,7 @@ def expected(input_file: Path, tmp_path: Path) -> pl.DataFrame:
 
 def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
     found = scored(settings(input_file, tmp_path / "out"))
-    assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 34, 5, 23)
+    assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 68, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
     assert frame(tmp_path / "out").columns == SCORES.schema.names
 
@@ -92,10 +79,6 @@ def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path
     write_rows(input_file, rows(23, first=4))
     with pytest.raises(RunConflict, match=r"has scores of other chains: chain \w+ is not in the input any more"):
         scored(settings(input_file, out))
-    with pytest.raises(
-        RunConflict, match=r"/run_dir_7 belongs to .* another out, or (.|\n)*scorer.lab.shift was 0.0, now 1"
-    ):
-        scored(settings(input_file, out, shift=1.0))
     assert frame(out).equals(before)
 
 
@@ -107,26 +90,6 @@ def test_a_chain_that_is_there_twice_is_scored_once(input_file: Path, tmp_path: 
     assert sorted(reasons) == ["duplicate", "duplicate", "no_steps"]
 
 
-def test_a_run_of_label_is_scored_with_its_own_prefixes_and_as_it_grows(tmp_path: Path) -> None:
-    """The oracle's scores of a run of the oracle policy with the same seed are its true values."""
-    path = write_rows(tmp_path / "rows.jsonl", rows(8))
-    run_dir = tmp_path / "run"
-    label = compose_label([
-        f"data.path={path}", f"run_dir={run_dir}", "policy=oracle", "estimator=fixed", "sampling.rollouts=2",
-        "run.unit_problems=4",
-    ])  # fmt: skip
-    label_in_process(label)
-    config = replace(settings(path, tmp_path / "out"), run_dir=str(run_dir), data=DataConfig(path=""))
-    assert scored(config).totals.chains == 8
-    labels = pl.read_parquet(run_dir / "labels" / "*.parquet")
-    both = frame(tmp_path / "out").join(labels, on="chain_id", suffix="_run")
-    assert both.height == 8
-    assert both["source_id"].to_list() == both["source_id_run"].to_list()
-    write_rows(path, rows(10))
-    label_in_process(label)
-    assert scored(config).now.chains == 2
-
-
 def test_status_and_readers_know_the_folder(
     input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +98,7 @@ def test_status_and_readers_know_the_folder(
     assert main(["status", f"run_dir={out}"]) == 0
     said = capsys.readouterr().out
     assert "state     finished: all units are finished" in said
-    assert "scores    34 steps of 23 chains" in said
+    assert "scores    68 steps of 23 chains" in said
     assert "label" not in said
     assert main(["status", f"run_dir={out}", "json=true"]) == 0
     assert json.loads(capsys.readouterr().out)["command"] == "score"
@@ -185,39 +148,25 @@ def test_an_estimate_counts_the_chains_and_writes_nothing(
     write_rows(input_file, [*rows(300), {"problem": "no steps"}])
     config = settings(input_file, tmp_path / "out", chains_per_second=5_000)
     found = estimate(ScoreTask(config))
-    assert (found.chains, found.steps, found.sampled, found.left_out.rows) == (300, 450, 256, 1)
+    assert (found.chains, found.steps, found.sampled, found.left_out.rows) == (300, 900, 256, 1)
     # 256 chains at 5,000 a second, and no faster.
     assert found.seconds_of_sample >= 250 / 5_000
     assert found.seconds >= 250 / 5_000
     words = ["score", f"data.path={input_file}", "scorer=oracle", f"out={tmp_path / 'out'}", "--estimate"]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert said.startswith("300 chains with 450 steps to score by oracle:")
+    assert said.startswith("300 chains with 900 steps to score by oracle:")
     assert "left out  1 row, the first: " in said
     assert not (tmp_path / "out").exists()
 
 
-def test_audit_proves_scores_and_label_refuses_their_folder(
+def test_label_refuses_the_folder_of_scores(
     input_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     scored(settings(input_file, out))
-    assert main(["audit", f"run_dir={out}"]) == 0
-    assert "sound      all chains are scored" in capsys.readouterr().out
     assert main(["label", f"data.path={input_file}", "policy=oracle", f"run_dir={out}"]) == 2
     assert "belongs to a run of `score`, and this is `label`: use another run_dir" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["out=scores.csv"], "out=scores.csv: scores are written to a file that ends in .parquet or .jsonl"),
-        (["out=a.parquet", "other_model=true"], "other_model has no effect without a calibration"),
-    ],
-)
-def test_mistakes_are_named(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "data=sample", "scorer=oracle", *words]) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_is_named_by_the_setting_of_score(tmp_path: Path) -> None:

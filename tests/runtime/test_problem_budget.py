@@ -1,4 +1,5 @@
-"""The shares of a run's budget that its units get, and when a unit has reached its target."""
+"""The limit on the total cost of a problem, the shares of a run's budget that its units get, and when a unit has reached its
+target."""
 
 import pytest
 from hypothesis import given
@@ -6,8 +7,19 @@ from hypothesis import strategies as st
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.config.label import DataConfig, LabelConfig, SamplingConfig
-from pipeline.core.records import Totals, UnitTarget
-from pipeline.runtime.problem_budget import UnitSpending, level_budget, meets_target, unit_target_of, unit_targets
+from pipeline.core.records import ChainShape, Counts, Totals, Trials, UnitTarget
+from pipeline.estimators.tree import tree_of
+from pipeline.runtime.problem_budget import (
+    Cap,
+    UnitSpending,
+    estimated_costs,
+    level_budget,
+    meets_target,
+    total_cost,
+    unit_target_of,
+    unit_targets,
+    within,
+)
 from pipeline.storage.commits import UNIT, Commit, CommitState
 from tests.settings import deciding, estimator_settings
 
@@ -32,13 +44,6 @@ def test_chains_up_to_their_level_cost_what_there_is_and_no_more(total: int, cos
     height = level_budget(total, costs)
     assert sum(max(0, height - cost) for cost in costs) <= max(0, total - sum(costs))
     assert height == 0 or sum(max(0, height + 1 - cost) for cost in costs) > total - sum(costs)
-
-
-def test_a_level_is_the_same_while_chains_go_up_to_it() -> None:
-    assert level_budget(30, [0, 0, 0]) == level_budget(30, [10, 3, 0]) == level_budget(30, [10, 10, 10]) == 10
-    assert level_budget(30, [20, 0, 0]) == 5
-    assert level_budget(30, [40, 0, 0]) == 0
-    assert level_budget(0, []) == 0
 
 
 states = st.tuples(st.integers(1, 9), st.integers(0, 60), st.sampled_from(["new", "whole", "vague"]), st.integers(0, 9))
@@ -93,33 +98,52 @@ def test_only_the_pooled_estimator_has_a_budget() -> None:
             estimator_settings("fixed", **budget)
 
 
-def test_a_unit_is_owed_again_when_more_is_asked_that_can_change_it() -> None:
-    before = UnitTarget(rollouts=4, target_sd=0.1, budget=20, budget_unit="rollouts")
-    done, open_still = whole(before, spent=0), whole(before, spent=1)
-    larger = UnitTarget(rollouts=4, target_sd=0.1, budget=30, budget_unit="rollouts")
-    assert meets_target(done, before)
-    assert meets_target(open_still, before)
-    assert meets_target(done, larger)
-    assert not meets_target(open_still, larger)
-    assert meets_target(open_still, UnitTarget(rollouts=9, target_sd=0.1, budget=10, budget_unit="rollouts"))
-    assert not meets_target(done, UnitTarget(rollouts=4, target_sd=0.05, budget=20, budget_unit="rollouts"))
-    assert meets_target(done, UnitTarget(rollouts=4, target_sd=0.2))
-    assert not meets_target(open_still, UnitTarget(rollouts=4, target_sd=0.1))
-
-
-def test_a_unit_is_owed_again_when_its_share_of_the_run_has_grown() -> None:
-    def share(budget: int | None) -> UnitTarget:
-        return UnitTarget(rollouts=4, target_sd=0.1, unit_budget=budget, budget_unit="rollouts" if budget else "")
-
-    assert meets_target(whole(share(20), rollouts=10), share(20))
-    assert not meets_target(whole(share(20), rollouts=10), share(21))
-    assert meets_target(whole(share(20), rollouts=25), share(24))
-    assert not meets_target(whole(share(20), rollouts=25), share(26))
-    assert not meets_target(whole(share(20), rollouts=10), share(None))
-    assert meets_target(whole(share(20), rollouts=10, spent=0), share(None))
-
-
 def test_rollouts_per_prefix_are_reached_by_as_many_or_more() -> None:
     assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=3))
     assert meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=4))
     assert not meets_target(whole(UnitTarget(rollouts=4)), UnitTarget(rollouts=5))
+
+
+TREE = tree_of(
+    [
+        ChainShape(prefix_ids=("r", "a", "b", "x"), outcome=True, prices=(40.0, 30.0, 20.0, 10.0)),
+        ChainShape(prefix_ids=("r", "a", "c", "y"), outcome=False, prices=(40.0, 30.0, 20.0, 10.0)),
+    ]
+)
+counted = st.dictionaries(st.sampled_from(TREE.prefix_ids), st.integers(0, 9))
+
+
+def trials(issued: dict[str, int], tokens: int = 5) -> dict[str, Trials]:
+    return {
+        prefix: Trials(outcomes=(True,) * count, counts=Counts(correct=count, graded=count, tokens=tokens * count))
+        for prefix, count in issued.items()
+    }
+
+
+@given(counted)
+def test_chains_bear_all_that_their_problem_costs(issued: dict[str, int]) -> None:
+    for unit, each in ((BudgetUnit.rollouts, 1), (BudgetUnit.tokens, 5)):
+        assert sum(estimated_costs(TREE, trials(issued), unit)) == each * sum(issued.values())
+
+
+@given(counted, counted, st.integers(0, 60))
+def test_no_more_rollouts_than_the_cap_allows_and_no_fewer(
+    issued: dict[str, int], more: dict[str, int], most: int
+) -> None:
+    allowed = within(TREE, trials(issued), more, Cap(most=most, unit=BudgetUnit.rollouts))
+    left = max(0, most - sum(issued.values()))
+    assert sum(allowed.values()) == min(left, sum(more.values()))
+    assert all(0 < count <= more[prefix] for prefix, count in allowed.items())
+
+
+def test_tokens_are_reported_by_those_there_are_and_before_by_prices() -> None:
+    more = {"r": 9}
+    for tokens, allowed in ((0, {}), (1, {"r": 1}), (30, {"r": 2}), (61, {"r": 3})):
+        assert within(TREE, {}, more, Cap(most=tokens, unit=BudgetUnit.tokens)) == allowed
+    cap = Cap(most=21, unit=BudgetUnit.tokens)
+    assert within(TREE, trials({"a": 2}), more, cap) == {"r": 3}
+    assert within(TREE, trials({"a": 2}, tokens=0), more, cap) == {"r": 9}
+
+
+def test_a_chain_above_the_level_keeps_what_it_has_cost() -> None:
+    assert total_cost([3.0, 9.0], 5.0) == 14.0
