@@ -90,14 +90,7 @@ def test_packed_input_is_unpacked_and_a_damaged_one_named(
 
 
 def test_bad_lines_come_back_with_an_error_and_the_rest_goes_on(tmp_path: Path, capsys: Printed) -> None:
-    bad = [
-        b"{",
-        b"[1]",
-        b'{"gold": 5}',
-        b'{"gold": "\xff"}',
-        b"",
-        b'{"gold": "\\\\frac{1}{", "prediction": 2}',
-    ]
+    bad = [b"{", b"[1]", b'{"gold": 5}', b'{"gold": "\xff"}', b"", b'{"gold": "\\\\frac{1}{", "prediction": 2}']
     good = json.dumps(CASES[0]).encode()
     (tmp_path / "cases.jsonl").write_bytes(b"\n".join([good, *bad, good]))
     output = tmp_path / "verdicts.jsonl"

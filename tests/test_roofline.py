@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from pipeline.core.hardware import KNOWN, Architecture, Device, Hardware, device_named
 from pipeline.core.progress import EngineWork
 from pipeline.engines.architectures import architecture_of
-from pipeline.engines.roofline import (
-    Effort,
-    decode_bound,
-    decode_seconds,
-    kv_bytes,
-    prefill_seconds,
-    throughput,
-)
+from pipeline.engines.roofline import Effort, decode_bound, decode_seconds, kv_bytes, prefill_seconds, throughput
 from tests import models
 
 ARCHITECTURES = [

@@ -204,14 +204,7 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -
     assert "does not contain a run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("thresholds", [0, 1]),
-        ("resamples", 99),
-        ("out", ""),
-    ],
-)
+@pytest.mark.parametrize(("key", "value"), [("thresholds", [0, 1]), ("resamples", 99), ("out", "")])
 def test_settings_out_of_range_are_reported(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):
         AgreeConfig(**{key: value})

@@ -59,10 +59,7 @@ def test_exchanged_runs_are_as_noisy_and_flip_as_much(drawn: list[tuple[int, int
     assert noisy.beyond == again.beyond
     assert noisy.by_chance == pytest.approx(again.by_chance, abs=1e-12)
     assert noisy.correlation.value == pytest.approx(again.correlation.value)
-    flipped, returned = (
-        label_flips(there, SAMPLED, SAMPLED),
-        label_flips(back, SAMPLED, SAMPLED),
-    )
+    flipped, returned = (label_flips(there, SAMPLED, SAMPLED), label_flips(back, SAMPLED, SAMPLED))
     assert flipped.table == tuple(zip(*returned.table, strict=True))
     assert sum(map(sum, flipped.table)) == len(drawn)
     assert flipped.by_chance == pytest.approx(returned.by_chance, abs=1e-12)
@@ -117,11 +114,7 @@ def test_a_shift_is_found_as_large_as_it_is() -> None:
     assert moved.shift.low is not None
     assert moved.shift.high is not None
     assert moved.shift.low < (other - truth).mean() < moved.shift.high < 0
-    shown = verdict(
-        moved,
-        noise(found, estimator("fixed"), estimator("fixed")),
-        label_flips(found, SAMPLED, SAMPLED),
-    )
+    shown = verdict(moved, noise(found, estimator("fixed"), estimator("fixed")), label_flips(found, SAMPLED, SAMPLED))
     assert shown.startswith("Values of b are lower than those of a by 0.07")
 
 

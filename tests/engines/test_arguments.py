@@ -17,12 +17,7 @@ SEED = 7
 
 @pytest.mark.parametrize(
     ("has_nvcc", "has_kernels", "own", "sampler"),
-    [
-        (False, False, None, "0"),
-        (True, False, None, None),
-        (False, True, None, None),
-        (False, False, "1", "1"),
-    ],
+    [(False, False, None, "0"), (True, False, None, None), (False, True, None, None), (False, False, "1", "1")],
 )
 def test_flashinfer_does_not_sample_where_it_would_need_a_compiler_that_is_missing(
     has_nvcc: bool, has_kernels: bool, own: str | None, sampler: str | None, monkeypatch: pytest.MonkeyPatch

@@ -91,11 +91,7 @@ async def connections_counted() -> AsyncIterator[tuple[str, list[object]]]:
 
 def escaped(text: str, ways: list[int]) -> str:
     """The content of a JSON text, with each character written in the way of its turn."""
-    forms = [
-        lambda c: json.dumps(c)[1:-1],
-        lambda c: f"\\u{ord(c):04x}",
-        lambda c: f"\\u{ord(c):04X}",
-    ]
+    forms = [lambda c: json.dumps(c)[1:-1], lambda c: f"\\u{ord(c):04x}", lambda c: f"\\u{ord(c):04X}"]
     return "".join(forms[ways[at % len(ways)]](character) for at, character in enumerate(text))
 
 

@@ -16,10 +16,7 @@ from pipeline.estimators.paths import stopping_interval, unbiased_value
 Point = tuple[int, int]
 """How many rounds were seen, and how many trials were right by then."""
 
-rules = st.tuples(
-    st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any),
-    st.integers(1, 5),
-)
+rules = st.tuples(st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any), st.integers(1, 5))
 """Graded trials in each round, and the successes to stop at; rounds without a grade are among them."""
 
 

@@ -10,14 +10,7 @@ from pipeline.export.example import LabelCounts
 from pipeline.export.formats.preference import NO_PAIR, PairRows
 from pipeline.export.registry import plan_of
 from pipeline.export.result import LEFT_OUT
-from pipeline.export.settings import (
-    DecontaminateConfig,
-    FileType,
-    NeutralSteps,
-    PairReader,
-    PairSpan,
-    PreferenceConfig,
-)
+from pipeline.export.settings import DecontaminateConfig, FileType, NeutralSteps, PairReader, PairSpan, PreferenceConfig
 from tests.export.encoders import Characters
 from tests.export.rows import exported, label_row, lines
 from tests.export.rows import settings as asked
@@ -96,10 +89,7 @@ def test_a_neutral_step_is_what_it_is_said_to_be() -> None:
 
 
 def test_tokens_are_looked_at_where_the_prompt_is_the_whole_one() -> None:
-    chains = [
-        label_row([1], chain_id="g", steps=["A"]),
-        label_row([0], chain_id="b", steps=["B"], outcome=False),
-    ]
+    chains = [label_row([1], chain_id="g", steps=["A"]), label_row([0], chain_id="b", steps=["B"], outcome=False)]
     (made,) = maker(max_length=5)(chains)
     assert [offence.kind for offence in made.offences] == ["too_long", "too_long"]
     (made,) = maker(max_length=5, own=PreferenceConfig(reader=PairReader.step_dpo))(chains)

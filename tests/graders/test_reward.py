@@ -90,11 +90,7 @@ def test_what_nobody_can_read_is_wrong_because_a_policy_could_choose_it() -> Non
 def test_trl_logs_show_the_verdicts() -> None:
     logged: dict[str, Any] = {}
     accuracy_reward([RIGHT, TOO_LARGE], ["1/2", "9^{9^9}"], log_extra=logged.__setitem__, log_metric=logged.__setitem__)
-    assert logged == {
-        "verdict": ["correct", "over_limit"],
-        "extracted_answer": ["0.5", "9^{9^{9^9}}"],
-        "ungraded": 0.5,
-    }
+    assert logged == {"verdict": ["correct", "over_limit"], "extracted_answer": ["0.5", "9^{9^{9^9}}"], "ungraded": 0.5}
 
 
 def test_a_data_set_that_does_not_fit_is_reported() -> None:

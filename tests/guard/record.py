@@ -60,11 +60,7 @@ def command_lines() -> None:
     write("settings", {command: keys_that_were(command, earlier.get(command, [])) for command in COMMANDS})
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "runs": runs,
-    "capabilities": capabilities,
-    "command_lines": command_lines,
-}
+PARTS: dict[str, Callable[[], None]] = {"runs": runs, "capabilities": capabilities, "command_lines": command_lines}
 
 if __name__ == "__main__":
     asked = sys.argv[1:] or list(PARTS)

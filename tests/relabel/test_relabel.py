@@ -101,10 +101,7 @@ def test_an_extended_run_has_its_own_labels_until_they_are_made_again(run_dir: P
 @pytest.mark.parametrize("step", ["storage.edition_writer.publish_or_refuse", "analysis.relabel.arrange"])
 def test_a_crash_leaves_the_old_labels_or_the_new(step: str, run_dir: Path, tmp_path: Path) -> None:
     own = labels(run_dir)
-    with (
-        patch(f"pipeline.{step}", side_effect=StoreError("power cut")),
-        pytest.raises(StoreError, match="power cut"),
-    ):
+    with patch(f"pipeline.{step}", side_effect=StoreError("power cut")), pytest.raises(StoreError, match="power cut"):
         relabelled(run_dir, THRESHOLD)
     assert labels(run_dir) == own
     label_in_process(config(tmp_path))
