@@ -9,7 +9,7 @@ import pytest
 from pipeline.core.errors import PolicyError
 from pipeline.engines.openai import engine as engine_module
 from pipeline.engines.oracle import ByteTokenizer
-from tests.engines.openai_engines import engine, run, running
+from tests.engines.openai_engines import engine, in_loop, run, running
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
@@ -61,28 +61,23 @@ def test_where_nothing_listens_is_reported_before_any_work() -> None:
     assert "start one, or correct the URL" in printed
 
 
-def test_the_tokenizer_of_another_model_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_the_tokenizer_of_another_model_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Other(ByteTokenizer):
         def decode(self, ids: Sequence[int]) -> str:
             return super().decode([each + 1 for each in ids])
 
     monkeypatch.setattr(engine_module, "load_tokenizer", lambda *_: Other())
-
-    async def work() -> None:
-        async with served(Server()) as server:
-            with pytest.raises(PolicyError, match=r"policy\.tokenizer is not the tokenizer of the model"):
-                await engine(server).start()
-
-    run(work())
+    async with served(Server()) as server:
+        with pytest.raises(PolicyError, match=r"policy\.tokenizer is not the tokenizer of the model"):
+            await engine(server).start()
 
 
-def test_the_servers_context_holds_unless_the_setting_is_shorter() -> None:
-    async def work() -> None:
-        async with running(Server(), Server(models={"data": [{"id": MODEL, "max_model_len": 400}]})) as made:
-            assert made.max_model_len == 400
-        async with running(Server(), max_model_len=100) as made:
-            assert made.max_model_len == 100
-        async with running(Server(models={"data": [{"id": MODEL}]}), max_model_len=100) as made:
-            assert made.max_model_len == 100
-
-    run(work())
+@in_loop
+async def test_the_servers_context_holds_unless_the_setting_is_shorter() -> None:
+    async with running(Server(), Server(models={"data": [{"id": MODEL, "max_model_len": 400}]})) as made:
+        assert made.max_model_len == 400
+    async with running(Server(), max_model_len=100) as made:
+        assert made.max_model_len == 100
+    async with running(Server(models={"data": [{"id": MODEL}]}), max_model_len=100) as made:
+        assert made.max_model_len == 100

@@ -20,8 +20,8 @@ PLACE = [
     "sharing the same container release GPU memory while vLLM is profiling during initialization.",
     "To serve at least one request with the model's max seq len (131072), (16.0 GiB KV cache is needed, which is larger than "
     "the available KV cache memory (2.0 GiB). Based on the available memory, the estimated maximum model length is 16384. Try "
-    "increasing `gpu_memory_utilization` (which also controls CPU memory on the CPU backend) or decreasing `max_model_len` when "
-    "initializing the engine. See https://docs.vllm.ai for more.",
+    "increasing `gpu_memory_utilization` (which also controls CPU memory on the CPU backend) or decreasing `max_model_len`. "
+    "See https://docs.vllm.ai for more.",
     "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine",
     "Available memory on node 0 (12.51/16.21 GiB) on kv cache allocation is less than requested memory for kv (1000.0 GiB).",
     "CUDA error: uncorrectable ECC error encountered",
