@@ -114,6 +114,7 @@ WITHOUT_VALUE = {
 }
 """Of a command: settings that it refuses, and one whose value has to be a run that is there."""
 
+
 def answer(line: str) -> tuple[int, str, str]:
     """The exit code, and what is printed on standard output and standard error. `--cfg job` is added to what has none."""
     words = shlex.split(line)
