@@ -24,7 +24,7 @@ from tests.guard.capabilities import all_golden
 from tests.guard.digests import differences, laid_out
 from tests.guard.lines import COMMANDS, accepted, keys_that_were, refusal
 from tests.guard.runs import DATA, ESTIMATORS, everything
-from tests.guard.terminal import HERE, Terminal
+from tests.guard.terminal import HERE
 
 STORED = HERE / "stored"
 
@@ -44,13 +44,13 @@ def write(name: str, found: Any) -> None:
 def runs() -> None:
     for data in DATA:
         with tempfile.TemporaryDirectory() as folder:
-            for estimator, found in everything(Terminal(), Path(folder), data, ESTIMATORS).items():
+            for estimator, found in everything(Path(folder), data, ESTIMATORS).items():
                 write(f"runs-{data}-{estimator}", found)
 
 
 def capabilities() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for capability, found in all_golden(Terminal(), Path(folder)).items():
+        for capability, found in all_golden(Path(folder)).items():
             write(capability, found)
 
 
