@@ -182,8 +182,7 @@ def test_all_parts_of_bench_gpu_run_on_a_cpu(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-# Names of fields in KubeRay's API `ray.io/v1` and Kubernetes' core `v1`. Both servers drop or refuse a field that they do not know,
-# so a misspelt one would be lost.
+# Names of fields of KubeRay's API `ray.io/v1` and of Kubernetes' core `v1`: both drop or refuse one that is misspelt.
 JOB = {
     "entrypoint", "submissionMode", "activeDeadlineSeconds", "backoffLimit", "shutdownAfterJobFinishes", "suspend",
     "ttlSecondsAfterFinished", "rayClusterSpec", "runtimeEnvYAML", "jobId", "metadata", "clusterSelector", "managedBy",
