@@ -25,12 +25,7 @@ install()
 # What is slow is the first draw in a fresh checkout, and a machine that others use too; neither is a failure. `ci` draws the
 # same examples each time, so that a verdict is never a matter of luck; `nightly` (--hypothesis-profile=nightly) draws new ones.
 settings.register_profile(
-    "ci",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    max_examples=25,
-    derandomize=True,
-    database=None,
+    "ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25, derandomize=True, database=None
 )
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=300, derandomize=False)
 settings.load_profile("ci")

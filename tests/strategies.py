@@ -97,9 +97,7 @@ def input_rows(draw: st.DrawFn) -> InputRow:
     """A used row, with a chain or without."""
     source_id = draw(st.none() | clean_text)
     problem = Problem(
-        problem_id=draw(hex_ids),
-        text=draw(clean_text),
-        golds=tuple(draw(st.lists(clean_text, min_size=1, max_size=3))),
+        problem_id=draw(hex_ids), text=draw(clean_text), golds=tuple(draw(st.lists(clean_text, min_size=1, max_size=3)))
     )
     solution = Solution(
         chain_id=draw(hex_ids),

@@ -30,12 +30,7 @@ def chain(texts: list[str], name: str = "c") -> Chain:
     ids = [f"{name} {number}" for number in range(len(texts) + 1)]
     made = solution(texts)
     return Chain(
-        problem=PROBLEM,
-        solution=made,
-        root_prefix_id="root",
-        prefix_ids=tuple(ids[1:]),
-        final_answer="1",
-        outcome=True,
+        problem=PROBLEM, solution=made, root_prefix_id="root", prefix_ids=tuple(ids[1:]), final_answer="1", outcome=True
     )
 
 

@@ -67,10 +67,7 @@ BOMBS = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "a list with a text of 2 MB, 900 times",
-        pytest.param("a list of 60 million nulls", marks=pytest.mark.nightly),
-    ],
+    ["a list with a text of 2 MB, 900 times", pytest.param("a list of 60 million nulls", marks=pytest.mark.nightly)],
 )
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_an_error_that_names_the_row(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.parquet"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -19,6 +20,7 @@ from pipeline.cli.grow import GROW
 from pipeline.cli.label import LABEL
 from pipeline.cli.own_settings import Given, flat, nested
 from pipeline.config.label import LabelConfig
+from pipeline.config.words import quote, setting_word
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import GIVEN_FILE, GIVEN_FOLDER, is_given
 from pipeline.runtime.grow import label_part
@@ -415,3 +417,37 @@ def test_the_example_of_the_document_composes(capsys: Printed) -> None:
 def test_an_experiment_without_a_name_is_refused() -> None:
     with pytest.raises(UsageError, match="name one experiment"):
         compose_label(["experiment="])
+
+
+texts = st.text(
+    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("'\"\\,[]{}=<>|$:# "), min_size=1, max_size=12
+)
+
+
+@given(texts)
+def test_any_text_can_be_quoted(text: str) -> None:
+    assert OverridesParser.create().parse_override(f"placeholder={quote(text)}").value() == text
+
+
+@given(
+    st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="$"))
+    | st.sampled_from(["1e5", "inf", "a=1,b"])
+)
+def test_a_text_setting_survives_as_a_word(text: str) -> None:
+    made = compose_label(["data.path=x", "policy=oracle", setting_word("policy.prompt.instruction", text)])
+    assert made.policy.prompt.instruction == text
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (None, "a="),
+        (True, "a=true"),
+        (0.3, "a=0.3"),
+        ("any", "a=any"),
+        ("null", "a='null'"),
+        (["x", "y, z", None, 1], "a=[x,'y, z',null,1]"),
+    ],
+)
+def test_a_setting_as_a_word(value: object, word: str) -> None:
+    assert setting_word("a", value) == word

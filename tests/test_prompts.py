@@ -32,10 +32,7 @@ TEXT = "First  \nthen \t\n\nso 3. "
 
 def prompter(config: PromptConfig | None = None, max_tokens: int = 10, max_model_len: int = 1000) -> Prompter:
     return Prompter(
-        tokenizer=ByteTokenizer(),
-        config=config or PromptConfig(),
-        max_tokens=max_tokens,
-        max_model_len=max_model_len,
+        tokenizer=ByteTokenizer(), config=config or PromptConfig(), max_tokens=max_tokens, max_model_len=max_model_len
     )
 
 

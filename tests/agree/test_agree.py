@@ -1,6 +1,7 @@
-"""The whole command: an oracle run compared with humans who agree, humans who do not, and unusable files."""
+"""The whole command: an oracle run compared with humans who agree or do not, verifiers beside them, and unusable files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from pipeline import Run
 from pipeline.__main__ import main
-from pipeline.analysis.agree.human import first_error
+from pipeline.analysis.agree.human import ChainPair, first_error, goods_until
+from pipeline.analysis.agree.verifiers import agreement
 from pipeline.analysis.relabel import relabel
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.changes import RelabelConfig
@@ -19,10 +21,13 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.stored_labels import label_frames
 from pipeline.storage.stored_run import stored_run
+from tests.agree.pairs import human, labelled
 from tests.agree.scored import score_row, write_scores
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.library import Library
+from tests.runtime.checking.runs import checked, rows, settings, sums
+from tests.runtime.checking.runs import labelled as labelled_run
 from tests.settings import EstimatorChange
 
 Printed = pytest.CaptureFixture[str]
@@ -204,14 +209,7 @@ def test_labels_of_another_schema_are_refused(tmp_path: Path, capsys: Printed) -
     assert "does not contain a run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("thresholds", [0, 1]),
-        ("resamples", 99),
-        ("out", ""),
-    ],
-)
+@pytest.mark.parametrize(("key", "value"), [("thresholds", [0, 1]), ("resamples", 99), ("out", "")])
 def test_settings_out_of_range_are_reported(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{key}=.* is out of range"):
         AgreeConfig(**{key: value})
@@ -231,3 +229,40 @@ def test_out_is_never_what_is_read(
         assert agree(run_dir, tmp_path / "*.jsonl", f"out={out}") == 2
         assert said in capsys.readouterr().err
     assert data.read_bytes() == before
+
+
+def pair(chain_id: str, error: int, steps: int) -> ChainPair:
+    return ChainPair(human=human(goods_until(error, steps)), labelled=labelled([0.5] * steps, chain_id=chain_id))
+
+
+def test_only_steps_that_people_label_count() -> None:
+    pairs = [pair("a", 1, 4), pair("b", -1, 3), pair("c", 0, 2)]
+    verdicts = {("a", 1): "holds", ("a", 2): "refuted", ("a", 3): "refuted", ("b", 2): "refuted", ("c", 1): "holds"}
+    found = agreement("own", verdicts, pairs, 0.95)
+    assert (found.steps, found.bad) == (2 + 3 + 1, 2)
+    assert (found.refuted, found.refuted_bad, found.holds, found.holds_bad) == (2, 1, 2, 1)
+    assert (found.precision, found.recall) == (0.5, 0.5)
+    assert found.precision_low is not None
+    assert found.precision_high is not None
+    assert 0 < found.precision_low < 0.5 < found.precision_high < 1
+
+
+def test_a_verifier_that_refutes_nothing_has_no_precision() -> None:
+    found = agreement("own", {}, [pair("b", -1, 3)], 0.95)
+    assert (found.precision, found.precision_low, found.recall) == (None, None, None)
+
+
+def test_agree_prints_what_verifiers_add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = labelled_run(tmp_path, 9, sums)
+    checked(replace(settings(run_dir), checks=["arithmetic", "algebra"]))
+    people = [{**row, "label": 1 if number % 2 == 0 else -1} for number, row in enumerate(rows(9, sums))]
+    data, out = write_rows(tmp_path / "people.jsonl", people), tmp_path / "agreement.json"
+    assert main(["agree", f"run_dir={run_dir}", f"data.path={data}", "resamples=100", f"out={out}"]) == 0
+    algebra, arithmetic = json.loads(out.read_text())["verifiers"]
+    # Chains 0, 3 and 6 have a false sum in their second step, of which people call those of even chains bad.
+    assert (arithmetic["refuted"], arithmetic["refuted_bad"]) == (3, 2)
+    assert arithmetic["recall"] == pytest.approx(2 / 5)
+    assert (algebra["refuted"], algebra["precision"]) == (0, None)
+    said = capsys.readouterr().out
+    assert "Verifiers: of 22 steps with a human label 5 are bad (23 %)" in said
+    assert "0.67" in next(line for line in said.splitlines() if line.startswith("arithmetic "))

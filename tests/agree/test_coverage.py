@@ -10,18 +10,7 @@ import pytest
 from pipeline.analysis.agree.classes import prm_score
 from pipeline.analysis.agree.rulings import f1
 from pipeline.core.statistics import Floats, Interval, Resampling, auc, ratio, wilson
-from tests.agree.known import (
-    AUC,
-    BAD,
-    BRIER,
-    CLEARED,
-    F1,
-    FOUND,
-    PRM_SCORE,
-    STEPS,
-    TRUTH,
-    figures,
-)
+from tests.agree.known import AUC, BAD, BRIER, CLEARED, F1, FOUND, PRM_SCORE, STEPS, TRUTH, figures
 
 pytestmark = pytest.mark.slow
 

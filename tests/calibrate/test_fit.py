@@ -8,15 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.analysis.calibrate.fit import (
-    Maps,
-    StepGroup,
-    choose,
-    cross_fitted,
-    fit_maps,
-    position_maps,
-    step_groups,
-)
+from pipeline.analysis.calibrate.fit import Maps, StepGroup, choose, cross_fitted, fit_maps, position_maps, step_groups
 from pipeline.analysis.calibrate.maps import fit_curve
 from pipeline.analysis.calibrate.reliability import reliability
 from pipeline.scorers.calibration import MapKind
@@ -106,9 +98,7 @@ def test_intervals_hold_v_at_a_score(curve: Curve, problems: int, rollouts: int)
 def test_values_that_are_all_zero_do_not_prove_that_v_is_zero() -> None:
     found = sample(honest, 0, problems=100, steps=1)
     none = replace(
-        found.trials,
-        values=np.zeros(len(found.trials)),
-        rollouts=np.ones(len(found.trials), dtype=np.int64),
+        found.trials, values=np.zeros(len(found.trials)), rollouts=np.ones(len(found.trials), dtype=np.int64)
     )
     (made,) = position_maps(fit_maps(MapKind.isotonic, ALL, none), none)
     assert min(made.high) > 0.02

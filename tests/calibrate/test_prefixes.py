@@ -69,8 +69,7 @@ def test_a_prefix_without_a_score_in_one_chain_counts_in_another() -> None:
 @pytest.mark.parametrize(("value", "rollouts"), [(None, 4), (0.5, 0), (0.5, None)])
 def test_what_has_no_unbiased_value_is_left_out(value: float | None, rollouts: int | None) -> None:
     found = match_prefixes(
-        [scored("a", "s", "t")],
-        [row("a", "s", "t", unbiased_value=[value, 0.5], unbiased_rollouts=[rollouts, 2])],
+        [scored("a", "s", "t")], [row("a", "s", "t", unbiased_value=[value, 0.5], unbiased_rollouts=[rollouts, 2])]
     )
     assert (found.counts.biased, found.counts.prefixes, found.counts.rollouts) == (1, 1, 2)
 

@@ -11,14 +11,7 @@ from pipeline.core.statistics import Floats, Ints
 from pipeline.estimators.intervals import beta_moments
 
 NOTHING = Overlap(
-    problems=0,
-    chains=0,
-    chains_only_a=0,
-    chains_only_b=0,
-    by_words=0,
-    prefixes=0,
-    prefixes_only_a=0,
-    prefixes_only_b=0,
+    problems=0, chains=0, chains_only_a=0, chains_only_b=0, by_words=0, prefixes=0, prefixes_only_a=0, prefixes_only_b=0
 )
 
 

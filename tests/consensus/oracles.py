@@ -158,12 +158,7 @@ def _lives(
 
 
 def _monte_carlo(
-    world: World,
-    steps: int,
-    fall: Ints,
-    hard: NDArray[np.bool_],
-    right: NDArray[np.bool_],
-    rng: np.random.Generator,
+    world: World, steps: int, fall: Ints, hard: NDArray[np.bool_], right: NDArray[np.bool_], rng: np.random.Generator
 ) -> list[tuple[float, ...] | None]:
     """Rollouts, and what Monte Carlo makes of them."""
     chains = len(fall)

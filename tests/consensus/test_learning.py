@@ -19,14 +19,7 @@ from pipeline.consensus.model import Model, loss_in, overview_of, voters_in
 from pipeline.consensus.parameters import priors_for
 from pipeline.consensus.posterior import p_error_free, posterior, posterior_labels
 from pipeline.core.statistics import Floats
-from tests.consensus.oracles import (
-    JudgeWorld,
-    Sample,
-    World,
-    judge_cells,
-    monte_carlo_cells,
-    sample,
-)
+from tests.consensus.oracles import JudgeWorld, Sample, World, judge_cells, monte_carlo_cells, sample
 
 pytestmark = pytest.mark.slow
 

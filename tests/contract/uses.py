@@ -30,12 +30,7 @@ SAMPLE = "vllm.outputs:CompletionOutput"
 
 ROOTS: Mapping[str, Mapping[str, str]] = {
     LOADED: {"self.engine": ASYNC_LLM, "engine": ASYNC_LLM, "platform": "vllm.platforms.interface:Platform"},
-    ENGINE: {
-        "self._engine": ASYNC_LLM,
-        "output": OUTPUT,
-        "sample": SAMPLE,
-        "model": "vllm.config.model:ModelConfig",
-    },
+    ENGINE: {"self._engine": ASYNC_LLM, "output": OUTPUT, "sample": SAMPLE, "model": "vllm.config.model:ModelConfig"},
     POOLING: {
         "self._engine": ASYNC_LLM,
         "output": OUTPUT,

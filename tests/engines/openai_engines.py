@@ -3,9 +3,10 @@
 import asyncio
 import selectors
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.ids import rollout_id
@@ -15,6 +16,7 @@ from pipeline.engines.settings import OpenAiConfig
 from tests.engines.served import MODEL, Server, served
 from tests.settings import policy_settings
 
+P = ParamSpec("P")
 ON_ITS_WAY = 0.01
 """Seconds that what was sent on this machine may take to arrive."""
 TEXT = "=12#7"
@@ -114,6 +116,16 @@ class _Hurried(selectors.DefaultSelector):
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         return runner.run(asyncio.wait_for(work, 300))
+
+
+def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """The test as one that pytest runs: in a loop in which waiting takes no time."""
+
+    @wraps(test)
+    def in_its_loop(*given: P.args, **named: P.kwargs) -> None:
+        run(test(*given, **named))
+
+    return in_its_loop
 
 
 def answered_once(done: Sequence[Completion], asked: Sequence[Request]) -> bool:

@@ -14,7 +14,7 @@ from pipeline.core.errors import EngineDied, PolicyError
 from pipeline.engines.openai.http import SECRET_CHARACTERS, Key, key_from
 from pipeline.engines.openai.wire import BadAnswer, Wire, contexts, error_text
 from pipeline.engines.settings import OpenAiConfig
-from tests.engines.openai_engines import drained, engine, requests, run, running
+from tests.engines.openai_engines import drained, engine, in_loop, requests, run, running
 from tests.engines.served import Act, Server, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
@@ -58,22 +58,19 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     assert "WelcomeBearer ***" in shown[1]
 
 
-def test_no_proxy_of_the_environment_hears_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_no_proxy_of_the_environment_hears_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEAM_KEY", KEY)
-
-    async def work() -> None:
-        async with connections_counted() as (proxy, heard), served(Server(key=KEY)) as server:
-            for name in ("http_proxy", "https_proxy", "all_proxy"):
-                monkeypatch.setenv(name, proxy)
-                monkeypatch.setenv(name.upper(), proxy)
-            for name in ("no_proxy", "NO_PROXY"):
-                monkeypatch.delenv(name, raising=False)
-            async with running(server, api_key_env="TEAM_KEY", patience_seconds=0.2) as made:
-                assert len(await drained(made, requests(2))) == 2
-            assert server.headers
-            assert heard == []
-
-    run(work())
+    async with connections_counted() as (proxy, heard), served(Server(key=KEY)) as server:
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.setenv(name, proxy)
+            monkeypatch.setenv(name.upper(), proxy)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        async with running(server, api_key_env="TEAM_KEY", patience_seconds=0.2) as made:
+            assert len(await drained(made, requests(2))) == 2
+        assert server.headers
+        assert heard == []
 
 
 @asynccontextmanager
@@ -91,11 +88,7 @@ async def connections_counted() -> AsyncIterator[tuple[str, list[object]]]:
 
 def escaped(text: str, ways: list[int]) -> str:
     """The content of a JSON text, with each character written in the way of its turn."""
-    forms = [
-        lambda c: json.dumps(c)[1:-1],
-        lambda c: f"\\u{ord(c):04x}",
-        lambda c: f"\\u{ord(c):04X}",
-    ]
+    forms = [lambda c: json.dumps(c)[1:-1], lambda c: f"\\u{ord(c):04x}", lambda c: f"\\u{ord(c):04X}"]
     return "".join(forms[ways[at % len(ways)]](character) for at, character in enumerate(text))
 
 

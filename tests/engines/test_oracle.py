@@ -151,32 +151,22 @@ def test_tokens_are_kept_when_asked_for_only() -> None:
     assert all(completion.token_ids == () for completion in asyncio.run(drained(engine(), requests(5))))
 
 
-def test_load_counts_what_is_still_to_come() -> None:
+def test_load_counts_what_is_still_to_come_and_tokens_are_those_of_finished_batches() -> None:
     oracle = engine()
 
-    async def run() -> list[Load]:
-        return [oracle.load async for _ in oracle.generate(requests(600))]
-
-    waiting = [load.running + load.waiting for load in asyncio.run(run())]
-    assert waiting == sorted(waiting, reverse=True)
-    assert 0 < waiting[0] < 600
-    assert waiting[-1] == 0
-
-
-def test_generated_tokens_are_those_of_finished_batches() -> None:
-    oracle = engine()
-
-    async def run() -> list[tuple[int, int]]:
-        done: list[Completion] = []
-        seen = []
+    async def run() -> list[tuple[int, int, int]]:
+        done, seen = 0, []
         async for batch in oracle.generate(requests(600)):
-            done.extend(batch)
-            seen.append((oracle.work.generated, sum(completion.n_tokens for completion in done)))
+            done += sum(completion.n_tokens for completion in batch)
+            seen.append((oracle.load.running + oracle.load.waiting, oracle.work.generated, done))
         return seen
 
-    seen = asyncio.run(run())
-    assert len(seen) > 1
-    assert all(generated == finished > 0 for generated, finished in seen)
+    waiting, generated, finished = zip(*asyncio.run(run()), strict=True)
+    assert list(waiting) == sorted(waiting, reverse=True)
+    assert 0 < waiting[0] < 600
+    assert waiting[-1] == 0
+    assert generated == finished
+    assert generated[0] > 0
 
 
 def test_it_reports_who_it_is_and_how_much_it_holds() -> None:

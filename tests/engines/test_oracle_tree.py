@@ -18,7 +18,7 @@ from pipeline.engines.oracle import OracleConfig, OracleEngine
 from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
-from tests.engines.test_oracle import GOLDS, SEVEN
+from tests.engines.test_oracle import GOLDS, SEVEN, drained
 from tests.oracles.leaves import all_leaves
 from tests.settings import policy_settings
 
@@ -57,10 +57,7 @@ def requests(count: int, text: str = "", problem: Problem = SEVEN, **more: Any) 
 
 
 def completions(oracle: OracleEngine, asked: Sequence[Request], *, keep_tokens: bool = False) -> list[Completion]:
-    async def drained() -> list[Completion]:
-        return [each async for batch in oracle.generate(asked, keep_tokens=keep_tokens) for each in batch]
-
-    return asyncio.run(drained())
+    return asyncio.run(drained(oracle, asked, keep_tokens=keep_tokens))
 
 
 def texts_of(tree: Tree, problem: Problem, path: tuple[int, ...]) -> list[str]:

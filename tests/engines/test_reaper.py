@@ -197,11 +197,7 @@ def test_what_a_killed_engine_left_goes_with_an_owner_that_released_it(tmp_path:
     script = tmp_path / "owner.py"
     script.write_text(KILLED)
     process = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     mark, lock, memory = process.stdout.readline().split()

@@ -51,6 +51,7 @@ EXERCISE = Problem(problem_id="e", text="21+5*2-38", golds=("14",))
 PROBLEM = Problem(
     problem_id="p", text="Ann has 3 bags with 4 nuts in each bag. How many nuts does she have?", golds=("12",)
 )
+KILLED = r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
 LONG_PROMPT = 90
 """Tokens: two whole blocks of 32 and a part of one, and beside MAX_TOKENS within the tiny policy's context of 192."""
 
@@ -378,9 +379,7 @@ def test_requests_with_seeds_are_sampled_alike_again(tiny: Started, monkeypatch:
 def test_its_death_is_noticed_and_explained(tiny: Started) -> None:
     for pid in processes_to_end(tiny.mark):
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(
-        EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
-    ):
+    with pytest.raises(EngineDied, match=KILLED):
         tiny.loop.run(tiny.sampled(tiny.requests(2, batch=4)))
 
 
@@ -393,9 +392,7 @@ async def silent(*_: object) -> AsyncIterator[object]:
 def test_its_death_is_noticed_if_its_requests_never_hear_of_it(tiny: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny.engine._engine, "generate", silent)
     monkeypatch.setattr("pipeline.engines.vllm.loaded.DEATH_SECONDS", 0.05)
-    with pytest.raises(
-        EngineDied, match=r"vLLM died: its process .* was killed by SIGKILL .*; its output is in .*\.log on "
-    ):
+    with pytest.raises(EngineDied, match=KILLED):
         tiny.loop.run(asyncio.wait_for(tiny.sampled(tiny.requests(2, batch=6)), timeout=60))
 
 

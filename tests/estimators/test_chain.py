@@ -1,4 +1,4 @@
-"""From trials to a chain's values and labels: the chosen estimator, the end of the chain, and its advantages."""
+"""From trials to a chain's values and labels: the estimator, the end of the chain, advantages, and whom a log serves."""
 
 from itertools import pairwise
 from typing import Any
@@ -9,6 +9,7 @@ from pipeline.config.choices import AfterError, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, ChainValues, Origin, StepValue, Trials
 from pipeline.estimators import bisect, first_success, fixed
+from pipeline.estimators.base import objection
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.registry import estimator_for
@@ -88,3 +89,45 @@ def test_of_a_chain_without_a_rollout_nothing_is_known(name: str) -> None:
     )
     assert found.root == found.steps[0] == fixed.unmeasured_value(NONE.counts)
     assert found.labels == (None,)
+
+
+SERVED = {
+    "fixed": {"fixed", "first_success", "pooled", "bisect"},
+    "first_success": {"first_success", "pooled", "bisect"},
+    "pooled": {"pooled"},
+    "bisect": {"bisect", "pooled"},
+}
+
+
+@pytest.mark.parametrize("sampled", SERVED)
+@pytest.mark.parametrize("wanted", SERVED)
+def test_who_can_use_whose_log(sampled: str, wanted: str) -> None:
+    why = objection(estimator_for(estimator_settings(sampled)), estimator_for(estimator_settings(wanted)))
+    assert (why is None) == (wanted in SERVED[sampled])
+    assert why is None or sampled in why
+
+
+@pytest.mark.parametrize(
+    ("successes", "batch", "served"),
+    [(3, 4, True), (2, 2, True), (1, 1, True), (3, 3, True), (3, 8, True), (4, 4, False)],
+)
+def test_a_log_that_stopped_early_serves_rules_that_stop_earlier(successes: int, batch: int, served: bool) -> None:
+    name = "first_success"
+    sampled = estimator_settings(name, successes=3, batch=4)
+    assert (
+        objection(estimator_for(sampled), estimator_for(estimator_settings(name, successes=successes, batch=batch)))
+        is None
+    ) is served
+
+
+@pytest.mark.parametrize("name", ["first_success", "bisect"])
+def test_a_log_with_rollouts_behind_the_stop_does_not_serve_an_estimator_that_counts_all(name: str) -> None:
+    why = objection(estimator_for(estimator_settings(name, batch=2)), estimator_for(estimator_settings("pooled")))
+    assert why is not None
+    assert "estimator.batch" in why
+
+
+def test_the_label_rule_does_not_matter() -> None:
+    for rule in (LabelRule.any, LabelRule.posterior, LabelRule.three_class):
+        sampled, wanted = estimator_settings("pooled"), estimator_settings("pooled", rule=rule)
+        assert objection(estimator_for(sampled), estimator_for(wanted)) is None

@@ -115,11 +115,7 @@ def test_the_end_of_a_chain_is_labelled_by_its_outcome(rule: LabelRule, name: st
     assert rule_labels(worth(4), ends, estimator_settings(name, rule=rule)) == (1, 0)
 
 
-configs = st.builds(
-    EstimatorConfig,
-    rule=st.sampled_from(ALONE),
-    threshold=st.floats(0, 0.99),
-)
+configs = st.builds(EstimatorConfig, rule=st.sampled_from(ALONE), threshold=st.floats(0, 0.99))
 values = our.counts.map(lambda counts: worth(*counts)) | st.just(UNMEASURED)
 
 

@@ -1,17 +1,27 @@
-"""Learning from a unit's chains how values change."""
+"""Learning from a unit's chains how values change, and kernels that are stored."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.records import ChainShape, Trials
+from pipeline.core.table import TABLES
 from pipeline.estimators.pooled import kernel, learning
-from pipeline.estimators.pooled.grid import GRID
-from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, correlation, transition_model
-from pipeline.estimators.pooled.learning import learn_kernel
+from pipeline.estimators.pooled.grid import GRID, POINTS
+from pipeline.estimators.pooled.kernel import (
+    PRIOR,
+    PRIOR_VERSION,
+    Kernel,
+    TransitionModel,
+    correlation,
+    transition_model,
+)
+from pipeline.estimators.pooled.learning import TABLE, kernel_of, kernel_table, learn_kernel
+from pipeline.estimators.pooled.reproduction import ANGLES, KINDS
 from pipeline.estimators.tree import Tree, tree_of
 from tests.estimators.pooled import JUMPS, seen, straight
 
@@ -133,3 +143,30 @@ def test_a_kernel_reports_how_much_steps_say_of_each_other(moves: str, least: fl
     for chains, have in units_of(moves, 4, np.random.default_rng(1)):
         known = learn_kernel(known, trees(chains), have)
     assert least <= correlation(known) <= most
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**40))
+def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
+    rng = np.random.default_rng(seed)
+    kernel = Kernel(
+        start=rng.exponential(size=POINTS),
+        steps=rng.exponential(size=(POINTS, POINTS)),
+        last=rng.exponential(size=(2, POINTS)),
+        reproduced=rng.exponential(size=(KINDS, ANGLES)),
+        chains=chains,
+    )
+    table = kernel_table(kernel)
+    assert table.schema.equals(TABLES[TABLE].schema)
+    back = kernel_of(table)
+    assert back.chains == chains
+    for name in ("start", "steps", "last"):
+        assert np.array_equal(getattr(back, name), getattr(kernel, name))
+
+
+@pytest.mark.parametrize(
+    "change", [{"prior": PRIOR_VERSION + 1}, {"start": [0.5]}, {"steps": [[1.0]]}, {"last": [[0.0]]}]
+)
+def test_a_kernel_of_another_version_is_refused(change: dict[str, object]) -> None:
+    row = kernel_table(PRIOR).to_pylist()[0] | change
+    with pytest.raises(ValueError, match="another version"):
+        kernel_of(pa.Table.from_pylist([row], schema=TABLES[TABLE].schema))

@@ -130,10 +130,7 @@ def states(draw: st.DrawFn) -> tuple[list[list[ChainShape]], dict[str, Trials]]:
 
 
 configs = st.builds(
-    on_budget,
-    st.sampled_from([None, 3, 40]),
-    st.sampled_from(list(BudgetUnit)),
-    st.sampled_from([0.02, 0.1, 0.3]),
+    on_budget, st.sampled_from([None, 3, 40]), st.sampled_from(list(BudgetUnit)), st.sampled_from([0.02, 0.1, 0.3])
 )
 
 
@@ -194,12 +191,7 @@ def test_each_rollout_is_the_best_next_one_under_the_normal_approximation(
 
 
 def one_by_one(
-    prices: Sequence[float],
-    known: dict[str, Trials],
-    shape: ChainShape,
-    kernel: Kernel,
-    target_sd: float,
-    goal: Goal,
+    prices: Sequence[float], known: dict[str, Trials], shape: ChainShape, kernel: Kernel, target_sd: float, goal: Goal
 ) -> dict[str, int]:
     forest = forest_of([tree_of([shape])], known)
     found = posterior(forest, transition_model(kernel))

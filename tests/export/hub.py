@@ -38,10 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, self._made(body))
 
     def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if not self._refused():
-            self.server.objects[self.path.rpartition("/")[2]] = body
-            self._answer(200, {})
+        self.do_POST()
 
     def do_GET(self) -> None:
         self._answer(404, {"error": "not found"})
@@ -63,6 +60,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _made(self, body: bytes) -> Any:
         server = self.server
+        if self.command == "PUT":
+            server.objects[self.path.rpartition("/")[2]] = body
+            return {}
         if self.path == "/api/repos/create":
             asked = json.loads(body)
             name = f"{asked['organization']}/{asked['name']}"
@@ -73,25 +73,16 @@ class _Handler(BaseHTTPRequestHandler):
             assert json.loads(body)["content"].startswith("---\n")
             return {"errors": [], "warnings": []}
         if "/preupload/" in self.path:
+            paths = {each["path"]: each["path"] in server.large for each in json.loads(body)["files"]}
+            modes = {path: "lfs" if large else "regular" for path, large in paths.items()}
             return {
-                "files": [
-                    {
-                        "path": each["path"],
-                        "uploadMode": "lfs" if each["path"] in server.large else "regular",
-                        "shouldIgnore": False,
-                    }
-                    for each in json.loads(body)["files"]
-                ]
+                "files": [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]
             }
         if self.path.endswith("/info/lfs/objects/batch"):
             wanted = json.loads(body)["objects"]
-            return {
-                "transfer": "basic",
-                "objects": [
-                    {**each, "actions": {"upload": {"href": f"{server.endpoint}/objects/{each['oid']}"}}}
-                    for each in wanted
-                ],
-            }
+            for each in wanted:
+                each["actions"] = {"upload": {"href": f"{server.endpoint}/objects/{each['oid']}"}}
+            return {"transfer": "basic", "objects": wanted}
         assert "/commit/" in self.path, self.path
         for line in body.splitlines():
             part = json.loads(line)
@@ -100,15 +91,9 @@ class _Handler(BaseHTTPRequestHandler):
                 server.files[value["path"]] = base64.b64decode(value["content"])
             if part["key"] == "lfsFile":
                 server.files[value["path"]] = server.objects[value["oid"]]
-        return {
-            "commitOid": "0" * 40,
-            "commitUrl": f"{server.endpoint}/{self._data_set()}/commit/{'0' * 40}",
-            "success": True,
-        }
-
-    def _data_set(self) -> str:
-        """The part `datasets/OWNER/NAME` of the path."""
-        return "/".join(self.path.split("/")[2:5])
+        data_set = "/".join(self.path.split("/")[2:5])
+        url = f"{server.endpoint}/{data_set}/commit/{'0' * 40}"
+        return {"commitOid": "0" * 40, "commitUrl": url, "success": True}
 
     def _answer(self, status: int, content: Any) -> None:
         body = json.dumps(content).encode()

@@ -11,14 +11,7 @@ from pipeline.core.errors import InputError
 from pipeline.export.base import LayoutExporter
 from pipeline.export.registry import EXPORTS, exporter_for
 from pipeline.export.result import CARD, LEFT_OUT
-from pipeline.export.settings import (
-    Balance,
-    FileType,
-    InvalidChains,
-    PreferenceConfig,
-    TargetKind,
-    UncertainSteps,
-)
+from pipeline.export.settings import Balance, FileType, InvalidChains, PreferenceConfig, TargetKind, UncertainSteps
 from tests.audit.runs import copied, labels
 from tests.export.known_runs import HIGH, LOW, PROBLEMS, surprising, value_of
 from tests.export.rows import exported, lines
@@ -95,10 +88,7 @@ def test_right_answers_by_luck_and_slips_at_the_end_are_left_out(run_dir: Path, 
 
 @pytest.mark.parametrize(
     ("bounds", "kind", "kept"),
-    [
-        ({"min_root_value": 0.5}, "low_root_value", HIGH),
-        ({"max_root_value": 0.5}, "high_root_value", LOW),
-    ],
+    [({"min_root_value": 0.5}, "low_root_value", HIGH), ({"max_root_value": 0.5}, "high_root_value", LOW)],
 )
 def test_problems_too_hard_or_too_easy_are_left_out(
     bounds: dict[str, float], kind: str, kept: float, run_dir: Path, tmp_path: Path

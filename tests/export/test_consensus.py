@@ -12,7 +12,7 @@ from pipeline.export.result import LEFT_OUT
 from pipeline.export.run import BY_CONSENSUS
 from tests.consensus_labels import ABOUT, DIFFERS, JUDGE, PROBLEMS, SCORES
 from tests.export.rows import lines
-from tests.export.test_formats import FORMATS
+from tests.export.test_contracts import FORMATS
 from tests.library import Library
 
 pytestmark = pytest.mark.slow

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,14 +16,18 @@ from pipeline.config.label import DataConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.jsonl import UnusableRowError
 from pipeline.data.layouts import Fields, read_fields
-from pipeline.export.example import TrainingExample
+from pipeline.export.base import LayoutExporter
+from pipeline.export.example import StepTarget, TrainingExample
 from pipeline.export.formats.annotated import PRM800K, PROCESSBENCH
 from pipeline.export.formats.base import Encoder, Format, Marks
 from pipeline.export.formats.numbered import MATH_SHEPHERD, OPENR, RENUMBERED
 from pipeline.export.formats.placeholders import QWEN, messages
 from pipeline.export.formats.plain import ORM
 from pipeline.export.formats.stepwise import RLHFLOW, SCAN
+from pipeline.export.registry import EXPORTS, exporter_for
+from pipeline.export.settings import FileType, TargetKind
 from tests.export.examples import cut_near, example, examples, kinds, lost, marks_of
+from tests.export.rows import loaded, settings
 
 pytestmark = pytest.mark.slow
 
@@ -323,3 +328,34 @@ def test_outcomes_are_about_whole_solutions(tiny_encoder: Encoder) -> None:
     assert found(ORM, row, tiny_encoder) == []
     assert ORM.row(example([1]), ORM.marks)["label"] == 0
     assert kinds(ORM, example([1], outcome=None)) == [("no_outcome", True)]
+
+
+FORMATS: dict[str, Format] = {
+    name: exporter.layout
+    for name in EXPORTS.ours
+    if isinstance(exporter := exporter_for(settings(name)), LayoutExporter)
+}
+TARGETS: dict[TargetKind, list[StepTarget]] = {
+    TargetKind.hard: [1, 1, 0],
+    TargetKind.soft: [1.0, 0.25, 0.0],
+    TargetKind.counts: [(3, 3), (1, 4), (0, 2)],
+}
+CASES = [(name, target) for name, layout in FORMATS.items() for target in layout.targets]
+
+
+@pytest.mark.parametrize(("name", "target"), CASES, ids=str)
+def test_datasets_reads_the_same_from_jsonl_and_parquet(name: str, target: TargetKind, tmp_path: Path) -> None:
+    layout = FORMATS[name]
+    given = TARGETS[target]
+    some = [*given[:1], None, *given[1:]] if layout.ignores else given
+    chains = [example(given, outcome=True), example(some, problem='é\n"?"', final_answer=None)]
+    rows = [layout.row(chain, layout.marks) for chain in chains]
+    for file in FileType:
+        assert loaded(rows, layout.schema(target), file, tmp_path).to_list() == rows
+
+
+@pytest.mark.parametrize("name", FORMATS, ids=str)
+def test_every_format_reports_a_chain_without_steps_and_nothing_of_a_plain_one(name: str) -> None:
+    layout = FORMATS[name]
+    assert ("no_steps", True) in kinds(layout, example([]))
+    assert kinds(layout, example(TARGETS[layout.targets[0]])) == []

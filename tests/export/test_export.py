@@ -30,7 +30,7 @@ from pipeline.storage.run_record import claim
 from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.export.rows import exported, lines
-from tests.export.test_formats import FORMATS
+from tests.export.test_contracts import FORMATS
 from tests.library import Library
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process

@@ -209,9 +209,7 @@ def test_the_card_says_all_and_means_what_it_says(run_dir: Path, tmp_path: Path)
     assert not [line for line in body.splitlines() if line.startswith("# <script>")]
 
 
-def test_the_card_lists_the_settings_of_input_policy_and_labels_without_folders(
-    run_dir: Path,
-) -> None:
+def test_the_card_lists_the_settings_of_input_policy_and_labels_without_folders(run_dir: Path) -> None:
     run = readable_run(storage_at(str(run_dir)), partial=False)
     local = {"policy.model": "/home/me/models/mine", "policy.tokenizer": "org/name"}
     found = _made_with(replace(run, identity={**run.identity, **local}))

@@ -35,12 +35,7 @@ print(json.dumps([verdicts, resident("VmHWM") - before]))
 WRITES = f"import os\ndata, left = {{line!r}} * 2**15, {LENGTH}\n" + (
     "while left > 0:\n    left -= os.write(1, data[:left])\nos.write(1, {last!r})"
 )
-HOSTILE = {
-    "short lines": b"1\n",
-    "one line": b"11 ",
-    "wide characters": "\U0001f600".encode(),
-    "no text": b"\xff",
-}
+HOSTILE = {"short lines": b"1\n", "one line": b"11 ", "wide characters": "\U0001f600".encode(), "no text": b"\xff"}
 
 
 def growth_mib(gold: str, programs: list[str]) -> tuple[list[str], float]:

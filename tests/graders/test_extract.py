@@ -1,13 +1,26 @@
+"""Answers are found where texts state them, the words beside a value that deny it count, and a statement may be complete."""
+
 import re
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.config.choices import Fallback
-from pipeline.graders.math.extract import final_answer
+from pipeline.core.errors import StepvalueError
+from pipeline.graders.math import denials
+from pipeline.graders.math.denials import is_denied
+from pipeline.graders.math.extract import AnswerSeen, final_answer
+from pipeline.graders.math.fallback_answer import closing_statement, last_number
 from pipeline.graders.math.limits import exceeded_limit
+from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.math.wording import read_phrases
 from tests.deadlines import bounded
+from tests.settings import grader_settings
 
 STATED = [
     ("The answer is 7.", "7"),
@@ -158,3 +171,258 @@ def test_any_text_is_survived(text: str, fallback: Fallback) -> None:
 def test_what_comes_before_the_last_statement_does_not_matter(before: str, number: int) -> None:
     for statement in (f"\\boxed{{{number}}}", f"#### {number}", f"The answer is {number}.", f"**Answer:** ${number}$"):
         assert final_answer(f"\\boxed{{1}} {before} x. {statement}") == str(number)
+
+
+CLOSED = [
+    ("First 3.\nSo she has 5 apples.", "5 apples"),
+    ("Here is a matrix: $ \\begin{pmatrix}0 & 0\\end{pmatrix} $", "\\begin{pmatrix}0 & 0\\end{pmatrix}"),
+    ("We find that $x \\lt 3$.", "x \\lt 3"),
+    ("so the area is $\\frac{1}{2}(10)(3)=15$ square centimeters.", "\\frac{1}{2}(10)(3)=15"),
+    ("Hence\n\\[\nx = 9\n\\]", "x = 9"),
+    ("Both fit, so it must be option (C).", "C"),
+    ("That makes **12 cm**", "12 cm"),
+    ("Thus it is 2^10.", "2^10"),
+    ("There is no solution.", "no solution"),
+    ("She makes 9 * 2 = $<<9*2=18>>18 every day.", "18 every day"),
+    ("Yes.", "Yes"),
+]
+OPEN = [
+    "",
+    "It cannot be 5.",
+    "So it isn't 7 at all.",
+    "I do not know.",
+    "It holds for all of them, as was to be shown.",
+    "\n\n",
+]
+
+
+@pytest.mark.parametrize(("text", "answer"), CLOSED)
+def test_what_a_closing_line_comes_down_to(text: str, answer: str) -> None:
+    assert closing_statement(text) == answer
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_a_text_that_closes_on_nothing(text: str) -> None:
+    assert closing_statement(text) is None
+
+
+@given(
+    st.integers(0, 10**9), st.sampled_from(["So there are {} of them.", "That is {}", "x = {}.", "It takes {} days!"])
+)
+def test_a_number_at_the_end_is_found(number: int, sentence: str) -> None:
+    said = closing_statement("Let us see.\n" + sentence.format(number))
+    assert said is not None
+    assert last_number(said) == str(number)
+
+
+CLOSING_PIECES = st.sampled_from(["$", "\\(", "\\)", "**", " is ", "= ", "5", "\n", "x", "."])
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(CLOSING_PIECES, max_size=20).map("".join)))
+def test_it_never_raises(text: str) -> None:
+    for found in (closing_statement(text), last_number(text)):
+        assert found is None or found.strip()
+
+
+@pytest.mark.parametrize("piece", ["$", "**", "1", "1 a", "\\)", "= ", "is ", "(A)", "<<", "a1 "])
+def test_long_lines_are_read_in_linear_time(piece: str) -> None:
+    closing_statement(piece * 400_000)
+
+
+ANSWERED = AnswerSeen()
+CHECKER = MathChecker(grader_settings(fallback=Fallback.last_number))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is 27.\n",
+        "So it is 27.\n#### 27\n",
+        "Thus \\boxed{27}.\n",
+        "\\[ \\fbox{\\frac{1}{2}} \\]\n\n",
+        "**Answer:** 27\n",
+        "# Answer\n27\n",
+        "The final answer is:\n\\[\n27\n\\]\n",
+        "The answer is yes.\n",
+        "The answer is New York.\n",
+        "Answer: (B)\n",
+        "答案是 5\n",
+        "<answer>5</answer>\n",
+        "The answer is 27 shells in all.\n",
+        "The answer is $\\{ 1, 2, 3, 4, 5, 6 \\}$.\n",
+        "The answer is 27.\n\nProblem: Ann has 3",
+        "The answer is 27.\r\n",
+    ],
+)
+def test_complete(text: str) -> None:
+    assert ANSWERED.complete(text)
+    assert any(map(ANSWERED.may_state, text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "The answer is 27.",
+        "Thus \\boxed{27",
+        "Thus \\boxed{27\n",
+        "\\boxed{3} or\n",
+        "\\boxed{3},\n",
+        "27\n",
+        "A: 27\n",
+        "#### Step 1\n",
+        "####\n",
+        "The answer is\n",
+        "Answer:\n",
+        "The final answer is:\n\\[\n27\n",
+        "The answer is obtained as follows:\n",
+        "The answer is the sum of the two\n",
+        "The answer must be between 4 and 2 km an hour.\n",
+        "<think>The answer is 27.\n",
+        "She has 27 shells.\n",
+        "Answer:\n- 27\n",
+        "Answer:\n1. 27\n2. 28\n",
+    ],
+)
+def test_not_complete(text: str) -> None:
+    assert not ANSWERED.complete(text)
+
+
+def test_a_pattern_of_the_grader_comes_first() -> None:
+    answered = AnswerSeen(pattern=re.compile(r"#([0-9]+)"))
+    assert answered.may_state("12*3=36")
+    assert answered.complete("12*3=36\n#36\n")
+    assert not answered.complete("12*3=36\n#36")
+    assert not answered.complete("12*3=36\n")
+
+
+def test_a_pattern_that_only_the_end_of_a_text_matches_is_never_complete() -> None:
+    assert not AnswerSeen(pattern=re.compile(r"([0-9]+)\s*$")).complete("12 * 3 = 36\n")
+
+
+LINES = st.sampled_from(
+    [
+        "The answer is 27.", "#### 72", "#### Step 1", "\\boxed{5}", "\\boxed{", "}", "so 3 * 4 = 12", "Answer:", "27",
+        "A: 27", "the answer is about 3 because", "\\[", "27", "\\]", "", "  ", "Wait, actually it is 6.", "<answer>7",
+        "</answer>", "<think>", "</think>", "答案是 5", "Final Answer", "**The answer is**", "is red", "x = 4,", "Problem: 9",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(LINES | st.text(max_size=6), max_size=8).map("\n".join)
+
+
+@given(TEXTS, st.sampled_from(["", "So it was.", "Next\nProblem"]))
+@example("The answer is 27.\n", "")
+def test_the_text_up_to_there_is_graded_as_one_that_goes_on(text: str, more: str) -> None:
+    """A text that ends after the line has the same answer as one that the token limit cuts there. No fallback is used."""
+    cut = text[: text.rfind("\n") + 1]
+    if ANSWERED.complete(text):
+        answer = CHECKER.final_answer(cut)
+        assert answer is not None
+        assert answer == CHECKER.stated_answer(cut, complete=False)
+        assert answer == CHECKER.stated_answer(cut + "\n" + more)
+        assert ANSWERED.complete(cut)
+
+
+@given(TEXTS, st.integers(0, 60))
+def test_no_line_before_the_first_that_may_state_an_answer_completes_one(text: str, end: int) -> None:
+    if ANSWERED.complete(text[:end]):
+        assert any(map(ANSWERED.may_state, text[:end].split("\n")[:-1]))
+
+
+# The parser of regular expressions: a test that knows each alternative of a pattern also knows those that are added to it.
+PARSER = import_module("re._parser")
+EMPTY = {"AT", "ASSERT", "ASSERT_NOT"}
+WORD_CHARACTERS = {"CATEGORY_DIGIT": "7", "CATEGORY_WORD": "w", "CATEGORY_SPACE": " "}
+
+
+def texts_of(pattern: re.Pattern[str]) -> list[str]:
+    """Texts that a pattern may match: each of its alternatives in one of them at least, beside the first of the others."""
+    return list(dict.fromkeys(_sequence(PARSER.parse(pattern.pattern, pattern.flags))))
+
+
+def _sequence(items: Iterable[Any]) -> Iterator[str]:
+    parts = [list(_item(str(operator), argument)) for operator, argument in items]
+    first = [part[0] for part in parts]
+    for place, part in enumerate(parts):
+        for text in part:
+            yield "".join([*first[:place], text, *first[place + 1 :]])
+    if not parts:
+        yield ""
+
+
+def _item(operator: str, argument: Any) -> Iterator[str]:
+    if operator == "LITERAL":
+        yield chr(argument)
+    elif operator == "IN":
+        yield from (text for each in argument for text in _item(str(each[0]), each[1]))
+    elif operator == "RANGE":
+        yield chr(argument[0])
+    elif operator == "CATEGORY":
+        yield WORD_CHARACTERS[str(argument)]
+    elif operator == "BRANCH":
+        yield from (text for branch in argument[1] for text in _sequence(branch))
+    elif operator == "SUBPATTERN":
+        yield from _sequence(argument[3])
+    elif operator in ("MAX_REPEAT", "MIN_REPEAT"):
+        least, _, inside = argument
+        yield from (text * max(least, 1) for text in _sequence(inside))
+        yield from ([""] if least == 0 else [])
+    else:
+        assert operator in EMPTY, f"{operator}: say here which text it matches"
+        yield ""
+
+
+def matched(pattern: re.Pattern[str], least: int) -> list[str]:
+    """The texts of a pattern that it matches: at least `least` of them, which are most."""
+    found = [text for text in texts_of(pattern) if pattern.search(text)]
+    assert len(found) >= least
+    return found
+
+
+def test_every_denial_before_a_value_passes_the_quick_look_for_words() -> None:
+    """The quick look knows a word of each alternative of the patterns."""
+    assert [text for text in matched(denials._BEFORE, 150) if not is_denied(text, "")] == []
+    assert [text for text in matched(denials._SUPPOSE, 5) if not is_denied(text, "")] == []
+    assert [text for text in matched(denials._IF, 8) if not is_denied(f"{text} it is ", "then")] == []
+
+
+def test_every_denial_after_a_value_is_seen() -> None:
+    """What comes after a value is looked at only if it begins with one of a few characters."""
+    assert [text for text in matched(denials._AFTER, 150) if not is_denied("", text)] == []
+
+
+@pytest.mark.parametrize("mark", ["", "*", "**", "(", "[", '"', "\u2014", "`", "~"])
+@pytest.mark.parametrize(
+    "denial", ["not ", "twice ", "rather than ", "n't ", "we dismisses ", "WE RULED OUT ", "ISN'T "]
+)
+def test_the_mark_before_a_denial_hides_nothing(mark: str, denial: str) -> None:
+    assert is_denied(f"It is {mark}{denial}", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("begun = ", "cannot be read"),
+        ("five = 5", "`five` must be a text"),
+        ("blank = ' '", "`blank` must be a text"),
+        ("more = 'in all|in .+'", "`more`: 'in all|in .+': write a phrase whose repeats are bounded"),
+        ("open = 'in (all'", "`open`: 'in (all': missing )"),
+        ("named = 'in <all>'", "there is no key `all`"),
+        ("group = '(in) all'", "write (?:...) for (...)"),
+        ("none = 'in all||in sum'", "a phrase is empty"),
+    ],
+)
+def test_a_damaged_file_of_phrases_is_named_with_its_entry(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "xx.toml"
+    path.write_text(text)
+    with pytest.raises(StepvalueError, match=re.escape(f"{path}: ") + ".*" + re.escape(words)):
+        read_phrases(tmp_path)
+    path.write_text("adverbs = 'vraiment'")
+    (tmp_path / "en.toml").write_text("adverb = 'really'")
+    with pytest.raises(StepvalueError, match=re.escape(f"{path}: nothing reads the key `adverbs`")):
+        read_phrases(tmp_path)
+    (tmp_path / "en.toml").unlink()
+    path.write_text("one = '<two>'\ntwo = '<one>'")
+    with pytest.raises(StepvalueError, match="name each other"):
+        read_phrases(tmp_path)

@@ -114,11 +114,7 @@ def test_which_golds_can_be_used(checker: Checker) -> None:
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_every_pair_of_texts_is_decided(gold: str, answer: str) -> None:
     with checker_for(FactsConfig()) as checker:
-        assert checker.grade_answer((gold,), answer).verdict in {
-            Verdict.CORRECT,
-            Verdict.INCORRECT,
-            Verdict.NO_ANSWER,
-        }
+        assert checker.grade_answer((gold,), answer).verdict in {Verdict.CORRECT, Verdict.INCORRECT, Verdict.NO_ANSWER}
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1, max_size=40))

@@ -1,4 +1,4 @@
-"""Results come out in the order of input, whichever finishes first, and failures reach the caller of `put`."""
+"""Results come out in the order of input, failures reach the caller of `put`, and the cache keeps what was used last."""
 
 import random
 import threading
@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from pipeline.cli import ordered
 from pipeline.cli.ordered import InOrder
+from pipeline.core.records import Grade, Verdict
+from pipeline.graders import process_pool
+from pipeline.graders.process_pool import VerdictCache
 
 PATIENCE = 20.0
 
@@ -97,3 +100,14 @@ def test_a_failure_in_a_thread_is_raised_at_the_end() -> None:
     with pytest.raises(ValueError, match="lost"):
         in_order.finish()
     assert out == []
+
+
+def test_what_is_used_stays_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_pool, "CACHE_ENTRIES", 2)
+    grades = {key: Grade(verdict=Verdict.CORRECT, answer=key, ms=1.0) for key in "abc"}
+    known: VerdictCache[str] = VerdictCache()
+    known.keep("a", grades["a"])
+    known.keep("b", grades["b"])
+    assert known.get("a") is grades["a"]
+    known.keep("c", grades["c"])
+    assert [known.get(key) for key in "abc"] == [grades["a"], None, grades["c"]]

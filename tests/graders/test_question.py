@@ -1,4 +1,4 @@
-"""Every gold and prediction is converted to text or reported as unusable."""
+"""Every gold and prediction becomes a text or is reported as unusable; what the grade of a completion means."""
 
 from collections import UserList
 from decimal import Decimal
@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.core.records import UNGRADED, Finish, Grade, Verdict
 from pipeline.data.problems import plain_number
-from pipeline.graders.question import golds_of, question
+from pipeline.graders.math.pool import MathChecker
+from pipeline.graders.question import NO_COMPLETION, golds_of, grade_at_once, grade_in_time, outcome_of, question
+from tests.settings import grader_settings
 
 
 @pytest.mark.parametrize(
@@ -100,3 +103,23 @@ def test_texts_and_numbers_are_predictions(prediction: Any, text: str) -> None:
 @pytest.mark.parametrize("prediction", ODD, ids=lambda prediction: str(type(prediction)))
 def test_other_types_are_no_answer(prediction: Any) -> None:
     assert question("1", prediction, extracts=True).text is None
+
+
+def test_a_request_that_no_engine_answers_is_ungraded_whatever_its_text() -> None:
+    with MathChecker(grader_settings()) as checker:
+        grade = grade_at_once(checker, ("5",), "The answer is 5.", Finish.ENGINE_FAILED)
+    assert grade is NO_COMPLETION
+    assert grade.verdict in UNGRADED
+
+
+@pytest.mark.parametrize("ask", [grade_at_once, grade_in_time])
+def test_only_a_completion_that_stopped_itself_is_complete(ask: type) -> None:
+    with MathChecker(grader_settings()) as checker:
+        assert ask(checker, ("5",), "So it is 5", Finish.STOP).verdict is Verdict.CORRECT
+        assert ask(checker, ("5",), "So it is 5", Finish.LENGTH).verdict is Verdict.NO_ANSWER
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_an_outcome_is_known_where_the_answer_was_graded(verdict: Verdict) -> None:
+    expected = None if verdict in UNGRADED else verdict is Verdict.CORRECT
+    assert outcome_of(Grade(verdict=verdict, answer="5", ms=0.0)) is expected

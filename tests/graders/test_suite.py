@@ -49,10 +49,7 @@ plain: st.SearchStrategy[Any] = st.recursive(
                 source="def check(candidate):\n    assert candidate(1) == 2", entry_point="f", prelude="import math"
             ),
         ),
-        (
-            {"inputs": ["1\n", ["2", "3"]], "outputs": ["2\n", ["5"]]},
-            Streams(tests=(("1\n", "2\n"), ("2\n3", "5"))),
-        ),
+        ({"inputs": ["1\n", ["2", "3"]], "outputs": ["2\n", ["5"]]}, Streams(tests=(("1\n", "2\n"), ("2\n3", "5")))),
         ([{"input": "1", "output": "2", "testtype": "stdin"}], Streams(tests=(("1", "2"),))),
         (
             {"inputs": [[1, [2]]], "outputs": [3], "fn_name": "Solution.add"},

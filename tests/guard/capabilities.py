@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.guard.digests import made, masked, unspaced
 from tests.guard.runs import ORDERLY
-from tests.guard.terminal import ROOT, Answer, Part, Terminal
+from tests.guard.terminal import ROOT, Answer, Part, run_parts
 from tests.tiny.policy import ASSET
 
 Row = dict[str, Any]
@@ -305,10 +305,10 @@ def _part(folder: Path, steps: Sequence[Step]) -> Part:
     return Part(folder=folder, commands=[step.line for step in possible], collect=collect)
 
 
-def all_golden(terminal: Terminal, folder: Path) -> dict[str, dict[str, Any]]:
+def all_golden(folder: Path) -> dict[str, dict[str, Any]]:
     """What the golden commands come to, by capability and name. Of the settings of runs, those that the first of a capability
     has too are left out."""
-    scenes = terminal.run_parts({name: _part(folder / name, steps()) for name, steps in SCENES.items()}).values()
+    scenes = run_parts({name: _part(folder / name, steps()) for name, steps in SCENES.items()}).values()
     come_to = {name: found for scene in scenes for name, found in scene.items()}
     made: dict[str, dict[str, Any]] = {}
     for step in GOLDEN:

@@ -1,12 +1,12 @@
 """Command lines that users have, and what they are answered with. Nothing of them is run: `--cfg job` stands behind each.
 
-LISTED holds those of documents and tests. What `each_key` and `each_group` make covers every setting there is.
+Lines of documents and tests are listed where they are stored alone. `each_key` and `each_group` cover every setting there is.
 """
 
 import contextlib
 import io
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -113,173 +113,6 @@ WITHOUT_VALUE = {
     "grow": ("run_dir",),
 }
 """Of a command: settings that it refuses, and one whose value has to be a run that is there."""
-
-WITHOUT_EFFECT = (
-    "label data=sample estimator=fixed estimator.target_sd=0.2",
-    "label data=sample estimator=fixed estimator.budget_unit=rollouts",
-    "label data=sample estimator=fixed estimator.batch=4 estimator.successes=1",
-    "label data=sample estimator=pooled estimator.batch=4 estimator.successes=2",
-    "label data=sample estimator=bisect estimator.neutral=0.3 estimator.certainty=0.9",
-    "label data=sample estimator=first_success estimator.target_sd=0.3",
-    "label data=sample policy=oracle policy.openai.connections=3",
-    "label data=sample policy=oracle policy.openai.retries=1 policy.kv_cache_gib=4",
-    "label data=sample policy=oracle policy.prompt.system=Hello policy.memory_share=0.7",
-    "label data=sample policy=embedded policy.oracle.seed=7 policy.openai.choices=2",
-    f"label data=sample {OPENAI} policy.oracle.world=tree policy.enforce_eager=true",
-    "label data=sample policy.model=org/name policy.openai.timeout_seconds=5",
-    "label data=sample grader.cpu_seconds=2 grader.suite_seconds=9 grader.sandbox=limits",
-    "label data=sample grader=code grader.fallback=none grader.relative_tolerance=0.001",
-    "label data=sample plan.gpus=4 plan.success_rate=0.3 plan.pilot=false",
-    "label data=sample data.pattern=x data.columns.solution=text",
-    "plan data=sample run.attempts=9 run.show_chains=0 budget=other.json",
-    "regrade run_dir=out grader.cpu_seconds=2 estimator.batch=3",
-    "relabel run_dir=out estimator=pooled estimator.certainty=0.8 estimator.neutral=0.5",
-    "export run_dir=out format=trl out=y preference.margin=0.2",
-    "grade grader.cpu_seconds=2 grader.sandbox=full",
-)
-"""Settings that the chosen implementation does not look at are taken all the same."""
-
-LISTED = (
-    "label data=sample",
-    "label data=sample data.limit=24 run_dir=demo run.show_chains=24",
-    "label data=sample policy=oracle run_dir=a estimator=fixed cluster.workers=1 run.units_in_flight=1",
-    "label data=sample policy=oracle run.stall_seconds=1 cluster.workers=2",
-    "label data=sample policy=oracle policy.oracle.world=tree sampling.rollouts=200 estimator=fixed",
-    "label data=sample policy=oracle run.track=mlflow run.progress_seconds=0.1 run.flush_seconds=0.05",
-    "label data=gsm8k data.path=train.jsonl policy.model=Qwen/Qwen2.5-Math-1.5B-Instruct sampling.rollouts=16",
-    "label data=math data.path=math.jsonl policy=hf policy.model=/models/qwen policy.tensor_parallel=2",
-    "label data=prm800k data.path=phase2.jsonl policy=oracle estimator=fixed run_dir=s3://bucket/runs/prm",
-    "label data=math_shepherd data.path=shepherd.jsonl policy=oracle run_dir=gs://bucket/runs/s",
-    "label data=processbench data.path=bench.jsonl policy=oracle data.limit=50 estimator=bisect",
-    "label data=processbench data.path=bench.jsonl estimator=fixed sampling.rollouts=8 estimator.rule=threshold "
-    "estimator.threshold=0.125",
-    "label data=rows data.path=x.jsonl data.columns.problem=question data.columns.answer=gold data.columns.id=meta.id",
-    "label data.path=x.parquet data.splitter=blank_line data.max_steps=40",
-    "label data.path=x.jsonl data.splitter=regex data.pattern='Step [0-9]+:' run_dir=out",
-    "label data.path=hf://openai/gsm8k/main:train data=gsm8k run_dir=out",
-    "label data=mbpp data.path=mbpp.jsonl grader=code policy=oracle sampling.solutions=8 sampling.keep=mixed",
-    "label data=apps data.path=apps.jsonl grader=code grader.sandbox=limits grader.processes=4",
-    "label data.path=/shared/problems.jsonl policy.model=org/name cluster.address=auto run_dir=/shared/out",
-    "label data.path=/data/problems.jsonl policy=hf policy.model=org/name cluster.address=auto cluster.workers=8 "
-    "run_dir=/data/run",
-    "label data=sample run_dir=/data/run",
-    f"label data.path=x.jsonl {OPENAI} policy.tokenizer=org/other policy.openai.choices=8 run_dir=out",
-    f"label data.path=x.jsonl {OPENAI} policy.openai.extensions=false sampling.temperature=0.6 sampling.top_p=0.95",
-    "label data.path=x.jsonl policy.model=org/base policy.prompt.style=plain sampling.stop_at_answer=true",
-    "label data.path=x.jsonl policy.model=org/base sampling.stop=['\\n\\n','Problem:'] sampling.max_tokens=512",
-    "label data.path=x.jsonl policy.model=org/name policy.quantization=fp8 policy.kv_cache_dtype=fp8 policy.max_model_len=4096",
-    "label data.path=x.jsonl policy.model=org/name policy.speculative_tokens=4 policy.revision=main policy.dtype=bfloat16",
-    "label data.path=x.jsonl policy.model=org/name sampling.top_k=20 sampling.min_p=0.05",
-    "label data.path=x.jsonl estimator=pooled estimator.target_sd=0.08 estimator.budget=4000 estimator.budget_unit=tokens",
-    "label data.path=x.jsonl estimator=pooled estimator.run_budget=1000000",
-    "label data.path=x.jsonl estimator=first_success estimator.batch=4 estimator.successes=2 sampling.rollouts=32",
-    "label data.path=x.jsonl estimator=bisect sampling.rollouts=16 estimator.batch=8",
-    "label data.path=x.jsonl estimator=fixed estimator.interval=jeffreys estimator.confidence=0.9",
-    "label data.path=x.jsonl estimator=fixed estimator.rule=relative estimator.threshold=0.8",
-    "label data.path=x.jsonl estimator=fixed estimator.rule=three_class estimator.threshold=0.2 estimator.neutral=0.3",
-    "label data.path=x.jsonl estimator=fixed estimator.rule=posterior estimator.certainty=0.9 estimator.after_error=uncertain",
-    "label data.path=x.jsonl estimator.name=fixed estimator.rule=any",
-    "label data.path=x.jsonl grader.fallback=last_number grader.relative_tolerance=0.001 grader.answer_pattern='answer: (.+)'",
-    "label data.path=x.jsonl policy.model=org/name plan.gpu_hour_price=2.5 budget=plan.json run_dir=out",
-    "label data.path=x.jsonl run.report=false run.lock=false run.attempts=5 run.max_failures=10 run.unit_problems=8",
-    "plan data.path=my.jsonl policy.model=org/name plan.gpus=8 plan.gpu_hour_price=2.5",
-    "plan data=sample policy=oracle plan.pilot=false plan.tokens_per_second=1000 plan.completion_tokens=200",
-    "plan data.path=my.jsonl policy.model=org/name policy.device.name=h100 plan.pilot_problems=32 plan.out=other.json",
-    "status run_dir=out",
-    "status run_dir=out json=true",
-    "audit run_dir=out",
-    "audit --prune run_dir=out",
-    "audit run_dir=out prune=true lock=false",
-    "relabel run_dir=out estimator.rule=threshold estimator.threshold=0.3",
-    "relabel run_dir=out estimator=pooled",
-    "relabel run_dir=out estimator.name=bisect estimator.interval=posterior lock=false",
-    "regrade run_dir=out grader.fallback=none",
-    "regrade run_dir=out grader.answer_pattern='answer: (.+)' grader.processes=4 estimator.rule=any",
-    "regrade run_dir=out grader=default grader.relative_tolerance=0.01",
-    "report run_dir=out",
-    "report run_dir=s3://bucket/run out=report.html planned=plan.json",
-    "report run_dir=[old,new]",
-    "report run_dir=out chains=100",
-    "export run_dir=out format=trl out=data/trl tokenizer=org/name validation=0.05",
-    "export run_dir=out format=axolotl out=data/axolotl tokenizer=org/name max_length=2048",
-    "export run_dir=out format=qwen target=soft out=data/qwen",
-    "export run_dir=out format=preference out=data/step_dpo preference.reader=step_dpo",
-    "export run_dir=out format=parquet target=counts out=data/counts",
-    "export run_dir=out format=openr out=y balance=steps uncertain=drop neutral=negative overwrite=true partial=true",
-    "export run_dir=out format=trl out=y decontaminate.paths=[math500.jsonl,gsm.txt] decontaminate.ngram=8",
-    "train run_dir=out model=org/name out=prm",
-    "train run_dir=out model=org/name out=orm target=outcome",
-    "train run_dir=out model=org/name out=prm loss=soft epochs=1 batch=4 learning_rate=1e-5 max_length=1024",
-    "score model=prm run_dir=out out=scores.parquet",
-    "score model=prm data.path=my.jsonl out=scores.parquet aggregation=min",
-    "select scores=prm.parquet outcome_scores=orm.parquet run_dir=heldout out=select.json best=chosen.jsonl",
-    "select scores=prm.parquet n=[1,4,16] aggregation=product seed=3",
-    "agree data=processbench data.path=bench.jsonl run_dir=out out=agreement.json",
-    "agree data=prm800k data.path=phase2.jsonl run_dir=out column=value thresholds=[0.25,0.5] resamples=100",
-    "grade input=cases.jsonl",
-    "grade input=cases.jsonl output=graded.jsonl grader.processes=4 grader.fallback=last_number",
-    "grade grader=code input=programs.jsonl grader.deadline_seconds=20",
-)
-"""Realistic: of these, what was given stands in the settings that are printed."""
-
-REFUSED = (
-    "lable data=sample",
-    "--verbose",
-    "label",
-    "label run_dir=x",
-    "label sampling.rolouts=3",
-    "label rollouts=3",
-    "label samplng=default",
-    "label zzzzzz=1",
-    "label sampling.rollouts=many",
-    "label sampling.rollouts=1.5",
-    "label data.splitter=words",
-    "label policy.enforce_eager=maybe",
-    "label data=sample run_dir=x sampling.rollouts=0",
-    "label data=sample run_dir=x estimator.confidence=95",
-    "label data=sample run_dir=x policy.prompt.template=x",
-    "label data=sample run_dir=x data.splitter=regex data.pattern='('",
-    "label data=sample run_dir=x data.splitter=regex",
-    "label policy=gpt",
-    "label data=foo",
-    "label sampling=null",
-    "label data=sample run_dir=",
-    "label data=sample policy=hf policy.kind=oracle",
-    "label data=sample policy=hf",
-    "label data=sample policy=oracle policy.model=x",
-    "label data=sample policy=openai policy.model=x",
-    "label data=sample policy.openai.urls=[http://h/v1]",
-    "label data=sample policy=openai policy.model=x policy.openai.urls=[ftp://h/v1]",
-    "label data=sample estimator=fixed estimator.budget=5",
-    "label data=sample estimator=first_success estimator.successes=9",
-    "label data=sample estimator=bisect estimator.rule=threshold",
-    "label data=sample estimator=bisect estimator.successes=2",
-    "label data=sample estimator=best",
-    "label data=sample estimator.rule=best",
-    "label data=sample estimator.target_sd=0.6",
-    "label data=sample grader=code sampling.stop_at_answer=true",
-    "label data=sample policy.device.name=abacus",
-    "label data=sample run.units_in_flight=0",
-    "label data=sample cluster.workers=0",
-    "label +x=1",
-    "label sampling.rollouts=1,2",
-    "label word",
-    "label --multirun",
-    "audit --purne",
-    "audit",
-    "relabel run_dir=x grader=code",
-    "relabel run_dir=x estimator.rul=any",
-    "relabel run_dir=x estimator.threshold=1",
-    "relabel run_dir=x estimator.target_sd=0.2",
-    "regrade run_dir=x grader.processes=0",
-    "export run_dir=x format=lightgbm out=y",
-    "export run_dir=x format=trl out=y validation=1",
-    "export run_dir=x format=qwen out=y target=soft soft=mean",
-    "train run_dir=x model=m",
-    "grade input=",
-    "grade data=sample",
-    "status run_dir=x jsn=true",
-)
 
 
 def answer(line: str) -> tuple[int, str, str]:
@@ -412,13 +245,12 @@ def each_group(command: str) -> Iterator[str]:
                     yield line
 
 
-def accepted() -> dict[str, list[str]]:
-    """All command lines that are accepted. Raises ValueError for one that is not."""
+def accepted(listed: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """All command lines that are accepted: those listed by hand, and made ones. Raises ValueError for one that is not."""
     found = {
+        **listed,
         "keys": [line for command in COMMANDS for line in each_key(command)],
         "groups": [line for command in COMMANDS if command != "plan" for line in each_group(command)],
-        "without effect": list(WITHOUT_EFFECT),
-        "realistic": list(LISTED),
     }
     for lines in found.values():
         for line in lines:
@@ -435,8 +267,3 @@ def refusal(line: str) -> str:
     if code != 2:
         raise ValueError(f"{line} is accepted")
     return said.strip()
-
-
-def answered() -> list[tuple[str, str]]:
-    """Each refused line with its message."""
-    return [(line, refusal(line)) for line in REFUSED]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.guard.digests import columns, differing, exported, masked, settings, table, tables
-from tests.guard.terminal import ROOT, Answer, Part, Terminal
+from tests.guard.terminal import ROOT, Answer, Part, run, run_parts
 
 PROCESSBENCH = ROOT.parent / "shared" / "data" / "processbench_dev.jsonl"
 ORDERLY = "policy=oracle cluster.workers=1 run.units_in_flight=1 run.report=false run.show_chains=0"
@@ -51,13 +51,11 @@ FEWER_EXPORTS = (*(f"format={name}" for name in FORMATS), "format=parquet target
 """What is refused depends on the format alone, so one run has all."""
 
 
-def labelled(terminal: Terminal, folder: Path, data: str, estimators: Sequence[str] = ESTIMATORS) -> list[Answer]:
+def labelled(folder: Path, data: str, estimators: Sequence[str] = ESTIMATORS) -> list[Answer]:
     """A run of each estimator, in folders of its name."""
     if data == "processbench":
         (folder / "processbench.jsonl").symlink_to(PROCESSBENCH)
-    return terminal.run(
-        folder, [f"label estimator={name} {ORDERLY} {DATA[data]} run_dir={name}" for name in estimators]
-    )
+    return run(folder, [f"label estimator={name} {ORDERLY} {DATA[data]} run_dir={name}" for name in estimators])
 
 
 def summary(answer: Answer, *folders: Path) -> dict[str, Any]:
@@ -115,10 +113,10 @@ PARTS = ("changes", "exports")
 
 
 def everything(
-    terminal: Terminal, folder: Path, data: str, estimators: Sequence[str], following: Sequence[str] = PARTS
+    folder: Path, data: str, estimators: Sequence[str], following: Sequence[str] = PARTS
 ) -> dict[str, dict[str, Any]]:
     """A run of each estimator and what follows from it; of processbench, no exports."""
-    answers = labelled(terminal, folder, data, estimators)
+    answers = labelled(folder, data, estimators)
     found = {}
     parts = {}
     for estimator, answer in zip(estimators, answers, strict=True):
@@ -130,7 +128,7 @@ def everything(
             parts[f"{estimator} changes"] = relabelled(run_dir, aside)
         if "exports" in following and data == "sample":
             parts[f"{estimator} exports"] = exports(run_dir, aside, EXPORTS if estimator == "fixed" else FEWER_EXPORTS)
-    for name, made in terminal.run_parts(parts).items():
+    for name, made in run_parts(parts).items():
         estimator, part = name.split()
         found[estimator][part] = made
     return found

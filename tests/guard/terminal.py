@@ -39,15 +39,15 @@ class Part:
     collect: Callable[[Sequence[Answer]], dict[str, Any]]
 
 
-def in_turn(folder: Path, commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> list[Answer]:
-    """The commands in turn, in `folder`, in one process."""
+def run(folder: Path, commands: Sequence[str]) -> list[Answer]:
+    """The commands in turn, in `folder`, written as in a shell, in one process."""
     with tempfile.TemporaryDirectory() as aside:
         answers = Path(aside) / "answers.json"
         ended = subprocess.run(
             [sys.executable, "-m", "tests.guard.batch", str(answers)],
             cwd=folder,
-            env={**os.environ, **environment},
-            input=json.dumps(commands),
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SITE}", "COLUMNS": "100"},
+            input=json.dumps([shlex.split(command) for command in commands]),
             capture_output=True,
             text=True,
             timeout=BATCH_SECONDS,
@@ -58,24 +58,12 @@ def in_turn(folder: Path, commands: Sequence[Sequence[str]], environment: Mappin
         return [Answer(**answer) for answer in json.loads(answers.read_text(encoding="utf-8"))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Terminal:
-    """Runs commands in folders of their own."""
-
-    def run(self, folder: Path, commands: Sequence[str]) -> list[Answer]:
-        """The commands in turn, in `folder`, written as in a shell."""
-        return in_turn(
-            folder,
-            [shlex.split(command) for command in commands],
-            {"PYTHONPATH": f"{ROOT}{os.pathsep}{SITE}", "COLUMNS": "100"},
-        )
-
-    def run_parts(self, parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
-        """What becomes of each part."""
-        lines = [line for part in parts.values() for line in (f"cd {part.folder}", *part.commands)]
-        answers = iter(self.run(ROOT, lines))
-        found = {}
-        for name, part in parts.items():
-            next(answers)
-            found[name] = part.collect([next(answers) for _ in part.commands])
-        return found
+def run_parts(parts: Mapping[str, Part]) -> dict[str, dict[str, Any]]:
+    """What becomes of each part."""
+    lines = [line for part in parts.values() for line in (f"cd {part.folder}", *part.commands)]
+    answers = iter(run(ROOT, lines))
+    found = {}
+    for name, part in parts.items():
+        next(answers)
+        found[name] = part.collect([next(answers) for _ in part.commands])
+    return found

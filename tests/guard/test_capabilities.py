@@ -7,14 +7,13 @@ import pytest
 from tests.guard.capabilities import GOLDEN, Step, all_golden
 from tests.guard.digests import differences
 from tests.guard.record import stored
-from tests.guard.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def found(terminal: Terminal, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return all_golden(terminal, tmp_path_factory.mktemp("golden"))
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return all_golden(tmp_path_factory.mktemp("golden"))
 
 
 @pytest.mark.parametrize("step", [pytest.param(step, id=step.name) for step in GOLDEN])

@@ -102,12 +102,7 @@ CHANGED_BY_VLLM: Sown = [
     ("vllm/config/scheduler.py", r"\bmax_num_seqs:", "max_sequences:", "scheduler_config has no max_num_seqs"),
     ("vllm/outputs.py", r"\bfinish_reason\b", "reason", "has no finish_reason"),
     ("vllm/v1/metrics/stats.py", r"\bnum_waiting_reqs\b", "waiting", "has no num_waiting_reqs"),
-    (
-        "vllm/v1/metrics/loggers.py",
-        r"scheduler_stats: SchedulerStats",
-        "stats: SchedulerStats",
-        "TokenMeter.record",
-    ),
+    ("vllm/v1/metrics/loggers.py", r"scheduler_stats: SchedulerStats", "stats: SchedulerStats", "TokenMeter.record"),
     ("vllm/v1/engine/detokenizer.py", r"stop_terminated: bool", "stopped: bool", "StoppingDetokenizer.update"),
     ("vllm/v1/engine/output_processor.py", r"self\.request_states\b", "self.states", "has no request_states"),
     ("vllm/v1/engine/__init__.py", r'"length", ', "", "finish reason 'length'"),

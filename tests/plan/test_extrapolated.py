@@ -1,14 +1,43 @@
-"""Ranges of expected costs: their order, their scale, and how often they contain the real cost."""
+"""plan.json, ranges of expected costs (order, scale, how often they hold the real cost), and simulated numbers of rollouts."""
 
+import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.plan.expected import add, inverse, mean, product, scale, total, widen
-from pipeline.core.forecast import Range
+from pipeline.analysis.plan.expected import (
+    BelievedValues,
+    SimulatedCost,
+    add,
+    inverse,
+    mean,
+    product,
+    scale,
+    simulate,
+    total,
+    widen,
+)
+from pipeline.core.forecast import (
+    Cost,
+    Forecast,
+    Limit,
+    Pilot,
+    PlannedWork,
+    Range,
+    StartCost,
+    decode_forecast,
+    encode_forecast,
+)
+from pipeline.core.records import ChainShape
+from pipeline.estimators.base import Estimator
+from pipeline.estimators.registry import ESTIMATORS, estimator_for
+from pipeline.estimators.tree import Tree, trees_of
+from tests.settings import estimator_settings
 
 amounts = st.floats(0.01, 1e6)
 problems = st.lists(st.tuples(st.floats(0, 1e4), st.floats(0.1, 100)), min_size=2, max_size=40)
@@ -81,3 +110,161 @@ def test_a_mean_is_that_of_all_together(parts: list[tuple[int, int]]) -> None:
     found = mean(right, of)
     assert ordered(found)
     assert found.expected == pytest.approx(sum(right) / sum(of))
+
+
+def trees(problems: int, steps: int) -> list[Tree]:
+    return trees_of(
+        [
+            ChainShape(prefix_ids=tuple(f"{problem}.{step}" for step in range(steps + 1)), outcome=False)
+            for problem in range(problems)
+        ]
+    )
+
+
+def initial(wanted: Estimator) -> Any:
+    return None if wanted.learner is None else wanted.learner.initial()
+
+
+def spent(name: str, rate: float, *, problems: int = 200, rollouts: int = 8, seed: int = 0) -> list[SimulatedCost]:
+    forest = trees(problems, steps=4)
+    known = {prefix: BelievedValues(mean=rate, sd=0.0, tokens=10) for tree in forest for prefix in tree.prefix_ids}
+    wanted = estimator_for(ESTIMATORS.load(name).adapt(estimator_settings("fixed")))
+    rng = np.random.default_rng(seed)
+    return simulate(forest, known, rollouts=rollouts, estimator=wanted, state=initial(wanted), rng=rng)
+
+
+def test_fixed_takes_its_number_of_every_prefix() -> None:
+    assert spent("fixed", 0.3, problems=2) == [SimulatedCost(rollouts=32, tokens=320.0)] * 2
+
+
+def test_first_success_takes_as_many_as_a_cut_geometric_distribution() -> None:
+    rate, most = 0.3, 8
+    each = sum((1 - rate) ** issued for issued in range(most))
+    found = np.mean([one.rollouts for one in spent("first_success", rate)]) / 4
+    assert found == pytest.approx(each, rel=0.05)
+
+
+def test_bisect_takes_two_probes_of_four_steps() -> None:
+    assert np.mean([one.rollouts for one in spent("bisect", 1.0)]) == 2
+    assert np.mean([one.rollouts for one in spent("bisect", 0.0)]) == 16
+
+
+def test_pooled_stays_within_what_fixed_takes() -> None:
+    assert max(one.rollouts for one in spent("pooled", 0.5, problems=20)) <= 32
+
+
+@example("fixed", 5e-324, 0.5, 0)
+@given(st.sampled_from(list(ESTIMATORS.ours)), st.floats(0, 1), st.floats(0, 0.6), st.integers(0, 100))
+def test_whatever_is_believed_a_simulation_ends_within_the_rollouts_there_are(
+    name: str, mean: float, sd: float, seed: int
+) -> None:
+    forest = trees(3, steps=3)
+    known = {prefix: BelievedValues(mean=mean, sd=sd, tokens=5) for tree in forest for prefix in tree.prefix_ids}
+    wanted = estimator_for(ESTIMATORS.load(name).adapt(estimator_settings("fixed")))
+    rng = np.random.default_rng(seed)
+    for one in simulate(forest, known, rollouts=4, estimator=wanted, state=initial(wanted), rng=rng):
+        assert 0 <= one.rollouts <= 12
+        assert one.tokens == 5 * one.rollouts
+
+
+numbers = st.floats(0, 1e12)
+counts = st.integers(0, 10**9)
+any_ranges = st.builds(Range, low=numbers, expected=numbers, high=numbers)
+costs = st.builds(
+    Cost,
+    estimator=st.text(max_size=9),
+    rollouts=any_ranges,
+    tokens=any_ranges,
+    device_hours=st.none() | any_ranges,
+    wall_hours=st.none() | any_ranges,
+    money=st.none() | any_ranges,
+)
+forecasts = st.builds(
+    Forecast,
+    made_at=st.text(max_size=20),
+    identity=st.dictionaries(
+        st.text(max_size=9), st.none() | st.text(max_size=9) | st.integers() | st.booleans(), max_size=3
+    ),
+    settings=st.dictionaries(st.text(max_size=9), st.none() | st.integers(), max_size=3),
+    planned=st.builds(
+        PlannedWork,
+        rejects=st.dictionaries(st.text(max_size=9), counts, max_size=3),
+        unfit=st.lists(st.text(max_size=20), max_size=3).map(tuple),
+        **dict.fromkeys(
+            ("rows", "used", "rejected", "problems", "chains", "steps", "prefixes", "prompt_tokens"), counts
+        ),
+        too_long=st.none() | counts,
+        distinct_prompt_tokens=counts,
+        context=st.none() | counts,
+    ),
+    pilot=st.builds(
+        Pilot,
+        measured=st.booleans(),
+        completion_tokens=any_ranges,
+        success_rate=any_ranges,
+        tokens_per_second=st.none() | any_ranges,
+    ),
+    gpus=st.integers(1, 1000),
+    gpu_hour_price=st.none() | numbers,
+    starting=st.builds(StartCost, device_hours=any_ranges, wall_hours=any_ranges, money=st.none() | any_ranges),
+    cost=costs,
+    others=st.lists(costs, max_size=3).map(tuple),
+    limit=st.builds(Limit, tokens=st.none() | counts, device_hours=st.none() | numbers),
+)
+
+
+@given(forecasts)
+def test_a_plan_is_read_back_as_it_was(forecast: Forecast) -> None:
+    assert decode_forecast(encode_forecast(forecast)) == forecast
+
+
+@given(forecasts, st.integers(0, 30), st.binary(max_size=40))
+def test_what_is_no_plan_is_a_value_error(forecast: Forecast, cut: int, noise: bytes) -> None:
+    data = encode_forecast(forecast)
+    for broken in (data[: cut * len(data) // 31], noise, b"[1]", b'{"stepvalue_plan": 2}'):
+        with pytest.raises(ValueError, match=r"\S"):
+            decode_forecast(broken)
+
+
+EDITS: dict[str, object] = {
+    "limit: tokens": "500",
+    "limit: device_hours": "x",
+    "limit: tokens ": -5,
+    "limit: tokens  ": True,
+    "limit: tokens   ": 1.5,
+    "identity": 3,
+    "cost": [],
+    "cost: rollouts: low": "much",
+    "others": {},
+    "planned: unfit": [1],
+    "gpus": None,
+}
+
+
+@settings(max_examples=5)
+@given(forecasts)
+@pytest.mark.parametrize("place", list(EDITS))
+def test_what_a_person_has_spoilt_is_named(place: str, forecast: Forecast) -> None:
+    values = json.loads(encode_forecast(forecast))
+    *parts, last = place.strip().split(": ")
+    inner = values
+    for part in parts:
+        inner = inner[part]
+    inner[last] = EDITS[place]
+    with pytest.raises(ValueError, match=place.strip().split(": ")[-1]):
+        decode_forecast(json.dumps(values).encode())
+
+
+def test_a_limit_is_a_number_and_no_other_part() -> None:
+    with pytest.raises(ValueError, match="the plan lacks the part 'cost'"):
+        decode_forecast(b'{"stepvalue_plan": 1}')
+    with pytest.raises(ValueError, match="does not know"):
+        decode_forecast(b'{"stepvalue_plan": 1, "extra": 1}')
+
+
+@given(forecasts, st.sampled_from(["planned", "pilot", "cost", "limit", "gpus"]))
+def test_a_part_that_is_missing_is_named(forecast: Forecast, part: str) -> None:
+    values = json.loads(encode_forecast(replace(forecast, others=())))
+    del values[part]
+    with pytest.raises(ValueError, match=part):
+        decode_forecast(json.dumps(values).encode())

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 
+from pipeline.analysis.report.run import report
+from pipeline.analysis.settings import ReportConfig
 from tests.chromium import INSTALLED, REMEDY, chromium
 from tests.report.reader import Reader, watched
 
@@ -41,6 +43,14 @@ def driver(browser: _Browser) -> Chrome:
     if not INSTALLED:
         pytest.skip(REMEDY)
     return browser.living()
+
+
+@pytest.fixture(scope="module")
+def page(run_dir: Path) -> Path:
+    """That of the `run_dir` of a module."""
+    path = run_dir.parent / "page.html"
+    report(ReportConfig(run_dir=str(run_dir), out=str(path)))
+    return path
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 
 from pipeline.__main__ import compose_label
-from pipeline.analysis.report.run import report
-from pipeline.analysis.settings import ReportConfig
 from pipeline.engines import oracle
 from tests.audit.runs import labels
 from tests.conftest import write_rows
@@ -61,13 +59,6 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with patch.object(oracle, "_wrong", lambda *_: f"none, {IMAGE}{SCRIPT}"):
         label_in_process(compose_label([f"data.path={data}", f"run_dir={folder / 'run'}", *settings]))
     return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def page(run_dir: Path) -> Path:
-    path = run_dir.parent / "page.html"
-    report(ReportConfig(run_dir=str(run_dir), out=str(path)))
-    return path
 
 
 def test_filters_by_outcome_drop_and_text_count_what_the_labels_say(reader: Reader, run_dir: Path) -> None:

@@ -12,14 +12,13 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.consensus.kept import differs, label_place, witness_places
 from tests.consensus_labels import Row, Votes, consensus_edition, errs_on_even, same_as_monte_carlo
 from tests.library import Library
-from tests.report.reader import Reader, watched
+from tests.report.reader import IMAGE, SCRIPT, Reader, watched
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
 
 pytestmark = pytest.mark.slow
 
-IMAGE = "<img src=x onerror=\"document.title = 'owned'\"><script>document.title = 'owned'</script>"
-HOSTILE = f"judge:{IMAGE}"
+HOSTILE = f"judge:{IMAGE}{SCRIPT}"
 OTHER = "scores:prm"
 PROBLEMS = 30
 
@@ -35,13 +34,6 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     label_in_process(settings(folder, rows, "estimator.rule=threshold", "run.unit_problems=8"))
     consensus_edition(folder / "run", {HOSTILE: all_votes, OTHER: same_as_monte_carlo}, soft=True)
     return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def page(run_dir: Path) -> Path:
-    path = run_dir.parent / "page.html"
-    report(ReportConfig(run_dir=str(run_dir), out=str(path)))
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -69,10 +69,7 @@ def test_the_figures_are_those_of_the_tables(made: dict[str, Path]) -> None:
     assert f"beam, n = 4, {chains} per problem" in page
     assert any(line.startswith("trust     search.accept=0.6: ") for line in lines)
     for stop, count in stored["stopped"].cast(pl.String).value_counts().iter_rows():
-        words = {
-            "done": "all was sampled that the settings ask for",
-            "accepted": "search.accept was reached",
-        }[stop]
+        words = {"done": "all was sampled that the settings ask for", "accepted": "search.accept was reached"}[stop]
         assert re.search(rf'dir="auto">{re.escape(words)}</td>\s*<td class="number"[^>]*>{count}</td>', page)
     assert re.search(rf"<td[^>]*>100 %</td>\s*<td[^>]*>{PROBLEMS}</td>\s*<td[^>]*>{right / PROBLEMS:.3f}</td>", page)
     assert "The steps are made up" in page

@@ -1,5 +1,6 @@
-"""Votes, checked against a count by hand over all subsets."""
+"""Votes and closed forms against a count by hand over all subsets, intervals against theory, and methods beside each other."""
 
+import random
 from collections import defaultdict
 from itertools import combinations
 from math import comb
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.select.methods import MAX_SUBSETS, subsets_of, vote
+from pipeline.analysis.select.methods import (
+    MAX_SUBSETS,
+    Candidate,
+    CandidateSet,
+    Method,
+    any_right,
+    best_of,
+    compare_methods,
+    subsets_of,
+    vote,
+)
+from pipeline.core.statistics import Interval, bootstrap
 from pipeline.graders.answer_groups import answer_groups
 
 Voter = tuple[int, bool, float]
@@ -76,3 +88,139 @@ def test_answers_are_one_group_where_they_say_the_same_whatever_else_is_answered
     groups = answer_groups([text for text, _ in answers])
     assert [groups.index(group) for group in groups] == [[at for _, at in answers].index(at) for _, at in answers]
     assert all((group is None) == (at is None) for group, (_, at) in zip(groups, answers, strict=True))
+
+
+Candidates = list[tuple[float | None, bool]]
+
+scores = st.none() | st.sampled_from([0.0, 0.1, 0.5, 1.0])
+candidates = st.lists(st.tuples(scores, st.booleans()), min_size=1, max_size=7)
+
+
+def chosen_by_hand(among: Candidates) -> float:
+    ranks = [-1.0 if score is None else score for score, _ in among]
+    best = [right for rank, (_, right) in zip(ranks, among, strict=True) if rank == max(ranks)]
+    return fmean(best)
+
+
+@given(candidates, st.data())
+def test_best_of_n_is_the_mean_over_all_subsets(of: Candidates, data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(of)))
+    found = best_of([score for score, _ in of], [right for _, right in of], n)
+    assert found == pytest.approx(fmean(chosen_by_hand(list(among)) for among in combinations(of, n)))
+
+
+@given(candidates, st.data())
+def test_any_right_is_the_mean_over_all_subsets(of: Candidates, data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(of)))
+    found = any_right(sum(right for _, right in of), len(of), n)
+    assert found == pytest.approx(fmean(any(right for _, right in among) for among in combinations(of, n)))
+
+
+@given(candidates, st.data())
+def test_the_order_of_candidates_does_not_matter(of: Candidates, data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, len(of)))
+    other = data.draw(st.permutations(of))
+    one, two = (best_of([score for score, _ in each], [right for _, right in each], n) for each in (of, other))
+    assert one == pytest.approx(two)
+
+
+def test_many_candidates_are_exact() -> None:
+    ranked = [i / 1000 for i in range(1000)]
+    right = [i == 999 for i in range(1000)]
+    assert best_of(ranked, right, 500) == pytest.approx(0.5)
+    assert any_right(1, 1000, 500) == pytest.approx(0.5)
+
+
+def test_an_interval_is_as_wide_as_the_normal_law_has_it() -> None:
+    hits = np.zeros((400, 1))
+    hits[:120] = 1.0
+    (estimate,) = bootstrap(hits, seed=1)
+    sd = (0.3 * 0.7 / 400) ** 0.5
+    assert estimate.value == pytest.approx(0.3)
+    # A quantile out of 2,000 resamples is off by 0.06 sd.
+    assert estimate.low == pytest.approx(0.3 - 1.96 * sd, abs=0.3 * sd)
+    assert estimate.high == pytest.approx(0.3 + 1.96 * sd, abs=0.3 * sd)
+
+
+def test_columns_are_resampled_alike_so_differences_are_paired() -> None:
+    one = np.random.default_rng(2).random(100)
+    columns = np.stack([one, one - 0.25, one - (one - 0.25)], axis=1)
+    first, second, difference = bootstrap(columns, seed=5)
+    assert first.low is not None
+    assert second.low == pytest.approx(first.low - 0.25)
+    assert (difference.low, difference.high) == pytest.approx((0.25, 0.25))
+
+
+def test_a_seed_gives_its_interval_again() -> None:
+    values = np.random.default_rng(0).random((50, 2))
+    assert bootstrap(values, seed=7) == bootstrap(values, seed=7)
+    assert bootstrap(values, seed=7) != bootstrap(values, seed=8)
+
+
+def test_one_problem_reports_no_interval() -> None:
+    assert bootstrap(np.array([[0.5]]), seed=0) == [Interval(value=0.5, low=None, high=None)]
+
+
+def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:
+    return Candidate(chain_id=name, answer=answer, right=answer == "7", score=score, outcome_score=orm)
+
+
+def contest(name: str, *candidates: Candidate) -> CandidateSet:
+    return CandidateSet(problem_id=name, candidates=candidates)
+
+
+def test_a_problem_worked_out_by_hand() -> None:
+    """The majority is wrong, the best-scored candidate is correct, and the ORM prefers a wrong one."""
+    one = contest(
+        "p",
+        candidate("a", "7", 0.9, 0.2),
+        candidate("b", "8", 0.3, 0.9),
+        candidate("c", "8", 0.4, 0.1),
+        candidate("d", None, None, None),
+    )
+    (at_one, at_four) = compare_methods([one], [1, 4], seed=0)
+    means = {method: estimate.value for method, estimate in at_four.accuracy.items()}
+    assert means == pytest.approx(
+        {
+            Method.prm: 1.0,
+            Method.weighted: 1.0,
+            Method.majority: 0.0,
+            Method.orm: 0.0,
+            Method.random: 0.25,
+            Method.oracle: 1.0,
+        }
+    )
+    assert {method: ahead.value for method, ahead in at_four.ahead.items()} == pytest.approx(
+        {Method.majority: 1.0, Method.orm: 1.0, Method.random: 0.75}
+    )
+    assert {estimate.value for estimate in at_one.accuracy.values()} == {0.25}
+
+
+def test_the_order_of_problems_and_candidates_does_not_matter() -> None:
+    rng = random.Random(1)
+    contests = [
+        contest(f"p{p}", *(candidate(f"{p}-{c}", rng.choice("789"), rng.random(), rng.random()) for c in range(16)))
+        for p in range(5)
+    ]
+    mixed = [
+        CandidateSet(problem_id=each.problem_id, candidates=tuple(rng.sample(each.candidates, 16)))
+        for each in rng.sample(contests, 5)
+    ]
+    assert compare_methods(contests, [2, 8], seed=4) == compare_methods(mixed, [2, 8], seed=4)
+
+
+def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
+    contests = [
+        contest("one", candidate("a", "7", 0.1)),
+        contest("two", candidate("b", "7", 0.1), candidate("c", "8", 0.2)),
+    ]
+    (row,) = compare_methods(contests, [2], seed=0)
+    assert row.short == 1
+    assert row.accuracy[Method.prm].value == pytest.approx(0.5)
+    assert row.accuracy[Method.random].value == pytest.approx(0.75)
+
+
+def test_without_outcome_scores_there_is_no_orm() -> None:
+    (row,) = compare_methods([contest("p", candidate("a", "7", 0.1))], [1], seed=0)
+    assert Method.orm not in row.accuracy
+    assert set(row.ahead) == {Method.majority, Method.random}

@@ -15,14 +15,7 @@ from pipeline.graders.shared import grade
 from tests.synthetic.chains import Chains
 from tests.synthetic.draw import alias
 from tests.synthetic.families import Family
-from tests.synthetic.language import (
-    QUESTIONS,
-    RENDERINGS,
-    WORDINGS,
-    answer_text,
-    answer_tokens,
-    step_tokens,
-)
+from tests.synthetic.language import QUESTIONS, RENDERINGS, WORDINGS, answer_text, answer_tokens, step_tokens
 
 BLOCK = 32
 RIGHT, WRONG, UNGRADED = 1, 0, -1

@@ -25,12 +25,7 @@ def sums(count: int, seed: int) -> list[dict[str, Any]]:
         exercise = random_exercise(rng)
         for kind, steps in (("right", exercise.steps), ("wrong", _with_error(exercise, rng))):
             rows.append(
-                {
-                    "id": f"{number}-{kind}",
-                    "problem": exercise.problem,
-                    "answer": str(exercise.answer),
-                    "steps": steps,
-                }
+                {"id": f"{number}-{kind}", "problem": exercise.problem, "answer": str(exercise.answer), "steps": steps}
             )
     return rows
 

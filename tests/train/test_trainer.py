@@ -477,7 +477,6 @@ def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["train", "run_dir=x", "model=x"], "out is not set"),
         (["train", "run_dir=x", "model=x", "out=y", "validation=1"], "validation=1.0 is out of range"),
         (["train", "run_dir=x", "model=x", "out=y", "patience=1", "validation=0"], "patience needs held-out problems"),
         (["train", "run_dir=x", "model=x", "out=y", "batch=0"], "batch=0 is out of range: it must be at least 1"),

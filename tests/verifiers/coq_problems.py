@@ -209,12 +209,7 @@ def _ring(pick: random.Random) -> tuple[str, list[str]]:
     middle = 2 * c if pick.random() < 0.7 else 2 * c + 1
     return (
         f"{_INTEGERS}Lemma square : forall x, (x + {c}) * (x + {c}) = x * x + {middle} * x + {c * c}.",
-        [
-            "Proof.",
-            "intro x.",
-            "ring.",
-            "Qed.",
-        ],
+        ["Proof.", "intro x.", "ring.", "Qed."],
     )
 
 

@@ -1,5 +1,7 @@
-"""Verifiers by name: settings, plug-ins, and findings that cannot be."""
+"""Verifiers by name: settings, plug-ins, findings that cannot be, and the examples of the document."""
 
+import doctest
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.registry import GivenObject
 from pipeline.verifiers.base import UNKNOWN, Covers, Finding, StepInContext, StepVerdict, Verifier, wrong_finding
+from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.registry import VERIFIERS, verifier_for, verifier_named
 from pipeline.verifiers.settings import (
     AlgebraConfig,
@@ -20,6 +23,7 @@ from pipeline.verifiers.settings import (
     ProofServerConfig,
     Z3Config,
 )
+from tests.checkout import ROOT
 from tests.verifiers.steps import ASKED
 
 STEP = StepInContext(problem="What is 3 + 5?", earlier=(), step="3 + 5 = 9")
@@ -109,3 +113,23 @@ def test_a_wrong_finding_is_blamed_on_its_plug_in(monkeypatch: pytest.MonkeyPatc
 def test_right_findings_pass() -> None:
     assert wrong_finding(GOOD, STEP) == ""
     assert wrong_finding(UNKNOWN, STEP) == ""
+
+
+def test_examples_of_the_readme_are_real() -> None:
+    run_examples("doctest", least=3)
+
+
+@pytest.mark.skipif(toplevel.program() is None, reason=f"needs Coq: {toplevel.REMEDY}")
+def test_examples_of_coq_are_real() -> None:
+    run_examples("doctest: coq", least=1)
+
+
+def run_examples(marked: str, *, least: int) -> None:
+    """Run the examples of the README that a comment marks."""
+    text = (ROOT / "pipeline" / "verifiers" / "README.md").read_text("utf-8")
+    blocks = re.findall(rf"<!-- {marked} -->\n```python\n(.*?)\n```\n", text, re.DOTALL)
+    assert len(blocks) >= least
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", None, None)
+    assert len(examples.examples) > len(blocks)
+    said: list[str] = []
+    assert doctest.DocTestRunner().run(examples, out=said.append).failed == 0, "".join(said)

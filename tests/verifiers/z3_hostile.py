@@ -168,11 +168,7 @@ LOOPS: dict[str, tuple[str, str, bool]] = {
     ),
     "a matching loop": ("(assert (forall ((y Int)) (> (f (+ y 1)) (f y))))", "(= (f 9) (f (f 9)))", False),
     "a hard equation": ("", "(forall ((a Int) (b Int)) (distinct (+ (* a a a) (* b b b) (* x x x)) 42))", False),
-    "a pigeonhole": (
-        "",
-        _pigeonhole(10),
-        True,
-    ),
+    "a pigeonhole": ("", _pigeonhole(10), True),
     "large factors": ("", "(forall ((a Int) (b Int)) (=> (> a b 1) (distinct (* a b) 1000000016000000063)))", False),
     "an irrational root of a high degree": (
         "(declare-const r Real)",
@@ -302,11 +298,7 @@ def _step(problem: str, earlier: tuple[str, ...], step: str) -> StepInContext:
 def _tricky(family: str, declared: str, premises: tuple[str, ...], claim: str) -> FormalStep:
     problem = declared + "".join(f"(assert {each})" for each in premises)
     return FormalStep(
-        family=family,
-        step=_step(problem, (), f"(assert {claim})"),
-        declared=declared,
-        premises=premises,
-        claim=claim,
+        family=family, step=_step(problem, (), f"(assert {claim})"), declared=declared, premises=premises, claim=claim
     )
 
 

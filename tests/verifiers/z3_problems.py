@@ -140,10 +140,7 @@ def fover(random: Random) -> FormalStep:
         left, right = _literal(random, "x"), _literal(random, "x")
         facts.append(_Both(f"(x): {left.fld} -> {right.fld}", f"(forall ((x Object)) (=> {left.smt} {right.smt}))"))
         at = [_Both(each.fld.replace("}x", "}{a}"), each.smt.replace(" x)", " ca)")) for each in (left, right)]
-        names, claim = (
-            [f"fact{len(facts)}"],
-            _Both(f"{at[0].fld} -> {at[1].fld}", f"(=> {at[0].smt} {at[1].smt})"),
-        )
+        names, claim = ([f"fact{len(facts)}"], _Both(f"{at[0].fld} -> {at[1].fld}", f"(=> {at[0].smt} {at[1].smt})"))
     else:
         names = [f"fact{random.randint(1, len(facts))}" for _ in range(random.randint(1, 3))]
         names += [f"int{at + 1}" for at in range(len(earlier)) if random.random() < 0.5]

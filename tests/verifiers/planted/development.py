@@ -1,5 +1,6 @@
 """Templates that the verifier of arithmetic was written with."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from tests.verifiers.planted.errors import (
@@ -21,16 +22,14 @@ def _planted(kind: str, template: str, wrong: object, right: object) -> PlantedS
     return PlantedStep(kind=kind, wrong=template.replace("@", str(wrong)), right=template.replace("@", str(right)))
 
 
-def _sum_of_eggs(numbers: Numbers) -> PlantedStep:
-    a, b, c = (numbers.randint(3, 400) for _ in range(3))
-    text = f"Altogether, the three farms have {a} + {b} + {c} = @ eggs."
-    return _planted(SUM, text, another(numbers, a + b + c), a + b + c)
+def _drawn(kind: str, *ranges: tuple[int, int], says: Callable[..., tuple[str, int]]) -> Template:
+    """`says`: of numbers from these ranges, the step with @ for its result, and the right result."""
 
+    def planted(numbers: Numbers) -> PlantedStep:
+        text, right = says(*(numbers.randint(*each) for each in ranges))
+        return _planted(kind, text, another(numbers, right), right)
 
-def _difference(numbers: Numbers) -> PlantedStep:
-    a, b = numbers.randint(200, 900), numbers.randint(3, 190)
-    text = f"She then has {a} marbles - {b} marbles = @ marbles left."
-    return _planted(SUM, text, another(numbers, a - b), a - b)
+    return planted
 
 
 def _sum_in_latex(numbers: Numbers) -> PlantedStep:
@@ -45,58 +44,10 @@ def _money_sum(numbers: Numbers) -> PlantedStep:
     return _planted(SUM, text, another_amount(numbers, a + b), amount(a + b))
 
 
-def _product(numbers: Numbers) -> PlantedStep:
-    a, b = numbers.randint(3, 60), numbers.randint(3, 40)
-    text = f"He buys {a} boxes * {b} pens/box = @ pens."
-    return _planted(PRODUCT, text, another(numbers, a * b), a * b)
-
-
-def _product_with_x(numbers: Numbers) -> PlantedStep:
-    a, b = numbers.randint(3, 60), numbers.randint(3, 40)
-    text = f"In {a} weeks she earns ${b} x {a} = $@."
-    return _planted(PRODUCT, text, another(numbers, a * b), a * b)
-
-
-def _quotient(numbers: Numbers) -> PlantedStep:
-    b, c = numbers.randint(2, 30), numbers.randint(4, 90)
-    text = f"Each of them gets {b * c} / {b} = @ cookies."
-    return _planted(PRODUCT, text, another(numbers, c), c)
-
-
 def _percentage(numbers: Numbers) -> PlantedStep:
     percent, whole = numbers.choice([5, 10, 15, 20, 25, 30, 40, 60, 75]), 20 * numbers.randint(2, 60)
     text = f"The discount is {percent}% of {whole} = @."
     return _planted(PRODUCT, text, another(numbers, percent * whole // 100), percent * whole // 100)
-
-
-def _calculator_mark(numbers: Numbers) -> PlantedStep:
-    a, b = numbers.randint(3, 60), numbers.randint(3, 40)
-    text = f"They drove {a}*{b} = <<{a}*{b}=@>>@ miles."
-    return _planted(PRODUCT, text, another(numbers, a * b), a * b)
-
-
-def _fraction(numbers: Numbers) -> PlantedStep:
-    bottom, part = numbers.randint(2, 9), numbers.randint(3, 50)
-    text = f"A part of them is red: \\(\\frac{{1}}{{{bottom}}} \\times {bottom * part} = @\\)."
-    return _planted(PRODUCT, text, another(numbers, part), part)
-
-
-def _chain(numbers: Numbers) -> PlantedStep:
-    a, b, c = (numbers.randint(3, 40) for _ in range(3))
-    text = f"The cost is {a} * {b} + {c} = {a * b} + {c} = @ dollars."
-    return _planted(PRODUCT, text, another(numbers, a * b + c), a * b + c)
-
-
-def _hours(numbers: Numbers) -> PlantedStep:
-    hours = numbers.randint(2, 30)
-    text = f"The whole trip takes {hours} hours = @ minutes."
-    return _planted(CONVERSION, text, another(numbers, 60 * hours), 60 * hours)
-
-
-def _feet(numbers: Numbers) -> PlantedStep:
-    feet = numbers.randint(2, 90)
-    text = f"The rope is {feet} feet * 12 inches/foot = @ inches long."
-    return _planted(CONVERSION, text, another(numbers, 12 * feet), 12 * feet)
 
 
 def _kilometres(numbers: Numbers) -> PlantedStep:
@@ -118,20 +69,26 @@ def _copied_operand(numbers: Numbers) -> PlantedStep:
 
 
 TEMPLATES: tuple[Template, ...] = (
-    _sum_of_eggs,
-    _product,
-    _hours,
+    _drawn(SUM, *[(3, 400)] * 3, says=lambda a, b, c: (
+        f"Altogether, the three farms have {a} + {b} + {c} = @ eggs.", a + b + c
+    )),
+    _drawn(PRODUCT, (3, 60), (3, 40), says=lambda a, b: (f"He buys {a} boxes * {b} pens/box = @ pens.", a * b)),
+    _drawn(CONVERSION, (2, 30), says=lambda hours: (f"The whole trip takes {hours} hours = @ minutes.", 60 * hours)),
     _copied_result,
-    _difference,
-    _product_with_x,
-    _feet,
+    _drawn(SUM, (200, 900), (3, 190), says=lambda a, b: (f"She then has {a} marbles - {b} marbles = @ marbles left.", a - b)),
+    _drawn(PRODUCT, (3, 60), (3, 40), says=lambda a, b: (f"In {a} weeks she earns ${b} x {a} = $@.", a * b)),
+    _drawn(CONVERSION, (2, 90), says=lambda feet: (f"The rope is {feet} feet * 12 inches/foot = @ inches long.", 12 * feet)),
     _copied_operand,
     _sum_in_latex,
-    _quotient,
+    _drawn(PRODUCT, (2, 30), (4, 90), says=lambda b, c: (f"Each of them gets {b * c} / {b} = @ cookies.", c)),
     _kilometres,
     _money_sum,
     _percentage,
-    _calculator_mark,
-    _fraction,
-    _chain,
-)
+    _drawn(PRODUCT, (3, 60), (3, 40), says=lambda a, b: (f"They drove {a}*{b} = <<{a}*{b}=@>>@ miles.", a * b)),
+    _drawn(PRODUCT, (2, 9), (3, 50), says=lambda bottom, part: (
+        f"A part of them is red: \\(\\frac{{1}}{{{bottom}}} \\times {bottom * part} = @\\).", part
+    )),
+    _drawn(PRODUCT, *[(3, 40)] * 3, says=lambda a, b, c: (
+        f"The cost is {a} * {b} + {c} = {a * b} + {c} = @ dollars.", a * b + c
+    )),
+)  # fmt: skip

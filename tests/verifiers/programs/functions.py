@@ -10,17 +10,20 @@ from typing import Any
 class Task:
     """A function to write. `wrong`: bodies with a mistake. `calls`: arguments, as they are written in tests."""
 
-    name: str
-    signature: str
+    head: str
     does: str
     right: str
     wrong: tuple[str, ...]
     calls: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        return self.head.partition("(")[0]
+
     def source(self, body: str) -> str:
         """The function with a body."""
         lines = "\n".join(f"    {line}" for line in body.split("\n"))
-        return f"def {self.name}({self.signature}):\n{lines}"
+        return f"def {self.head}:\n{lines}"
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
@@ -48,24 +51,21 @@ class Task:
 
 TASKS: tuple[Task, ...] = (
     Task(
-        "square",
-        "x",
+        "square(x)",
         "the square of a number",
         "return x * x",
         ("return x + x", "return x ** 3", "return x * 2 + 1"),
         ("3", "-4", "0", "10", "7"),
     ),
     Task(
-        "clamp",
-        "x, low, high",
+        "clamp(x, low, high)",
         "the number nearest to x from low to high",
         "return max(low, min(x, high))",
         ("return min(low, max(x, high))", "return max(low, x)", "return min(x, high)"),
         ("5, 0, 3", "-2, 0, 3", "2, 0, 3", "9, 4, 9", "3, 4, 9"),
     ),
     Task(
-        "count_vowels",
-        "text",
+        "count_vowels(text)",
         "how many vowels a text has",
         "return sum(c in 'aeiou' for c in text.lower())",
         (
@@ -76,16 +76,14 @@ TASKS: tuple[Task, ...] = (
         ("'Audio'", "'banana'", "'xyz'", "'EEL'", "'oo'"),
     ),
     Task(
-        "reverse_words",
-        "text",
+        "reverse_words(text)",
         "the words of a text in reverse order",
         "return ' '.join(reversed(text.split()))",
         ("return text[::-1]", "return ' '.join(text.split())", "return ''.join(reversed(text.split()))"),
         ("'a b c'", "'hello world'", "'one'", "'x yy'", "'to be or'"),
     ),
     Task(
-        "fib",
-        "n",
+        "fib(n)",
         "the n-th Fibonacci number, from fib(0) = 0",
         "a, b = 0, 1\nfor _ in range(n):\n    a, b = b, a + b\nreturn a",
         (
@@ -96,8 +94,7 @@ TASKS: tuple[Task, ...] = (
         ("0", "1", "7", "10", "12"),
     ),
     Task(
-        "is_prime",
-        "n",
+        "is_prime(n)",
         "whether n is a prime",
         "return n > 1 and all(n % d for d in range(2, int(n ** 0.5) + 1))",
         (
@@ -108,8 +105,7 @@ TASKS: tuple[Task, ...] = (
         ("1", "2", "9", "17", "25", "49"),
     ),
     Task(
-        "gcd",
-        "a, b",
+        "gcd(a, b)",
         "the greatest common divisor",
         "while b:\n    a, b = b, a % b\nreturn a",
         (
@@ -120,24 +116,21 @@ TASKS: tuple[Task, ...] = (
         ("12, 18", "7, 5", "10, 5", "100, 75", "8, 9"),
     ),
     Task(
-        "unique",
-        "items",
+        "unique(items)",
         "the items in their order, each once",
         "return list(dict.fromkeys(items))",
         ("return sorted(set(items))", "return items", "return [x for x in items if items.count(x) == 1]"),
         ("[3, 1, 3, 2]", "[5, 5, 4]", "['b', 'a', 'b']", "[9, 8]", "[2, 2, 2, 1]"),
     ),
     Task(
-        "flatten",
-        "rows",
+        "flatten(rows)",
         "the items of all rows",
         "return [x for row in rows for x in row]",
         ("return [row[0] for row in rows if row]", "return rows", "return [x for row in rows for x in reversed(row)]"),
         ("[[1, 2], [3]]", "[[4], [], [5, 6]]", "[[7, 8, 9]]", "[['a'], ['b']]", "[[0, 1]]"),
     ),
     Task(
-        "median",
-        "values",
+        "median(values)",
         "the median of an odd number of values",
         "return sorted(values)[len(values) // 2]",
         (
@@ -148,8 +141,7 @@ TASKS: tuple[Task, ...] = (
         ("[3, 1, 2]", "[9, 1, 8, 2, 3]", "[5]", "[4, 100, 6]", "[7, 7, 1]"),
     ),
     Task(
-        "caesar",
-        "text, shift",
+        "caesar(text, shift)",
         "each small letter moved by shift places",
         "return ''.join(chr((ord(c) - 97 + shift) % 26 + 97) for c in text)",
         (
@@ -160,16 +152,14 @@ TASKS: tuple[Task, ...] = (
         ("'abc', 1", "'xyz', 3", "'hello', 13", "'az', 2", "'dog', 5"),
     ),
     Task(
-        "digits",
-        "n",
+        "digits(n)",
         "the sum of the digits",
         "return sum(int(c) for c in str(abs(n)))",
         ("return sum(int(c) for c in str(n))", "return len(str(abs(n)))", "return abs(n) % 10"),
         ("123", "-45", "999", "1000", "70"),
     ),
     Task(
-        "transpose",
-        "rows",
+        "transpose(rows)",
         "the columns of a table",
         "return [list(column) for column in zip(*rows)]",
         (
@@ -180,8 +170,7 @@ TASKS: tuple[Task, ...] = (
         ("[[1, 2], [3, 4]]", "[[1, 2, 3]]", "[[5], [6]]", "[[1, 2], [3, 4], [5, 6]]", "[['a', 'b'], ['c', 'd']]"),
     ),
     Task(
-        "run_lengths",
-        "text",
+        "run_lengths(text)",
         "pairs of a letter and how often it comes in a row",
         "found = []\nfor c in text:\n    if found and found[-1][0] == c:\n"
         "        found[-1] = (c, found[-1][1] + 1)\n    else:\n        found.append((c, 1))\nreturn found",
@@ -194,16 +183,14 @@ TASKS: tuple[Task, ...] = (
         ("'aab'", "'abab'", "'zzz'", "'q'", "'aabbba'"),
     ),
     Task(
-        "binary",
-        "n",
+        "binary(n)",
         "the binary digits of n",
         "return bin(n)[2:]",
         ("return bin(n)", "return bin(n)[2:][::-1]", "return hex(n)[2:]"),
         ("5", "8", "12", "1", "19"),
     ),
     Task(
-        "second",
-        "values",
+        "second(values)",
         "the second largest of different values",
         "return sorted(set(values))[-2]",
         ("return sorted(values)[-2]", "return sorted(set(values))[1]", "return max(values)"),

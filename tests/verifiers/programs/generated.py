@@ -30,10 +30,10 @@ def problem_of(task: Task, calls: tuple[str, ...], style: str) -> str:
     known = dict(zip(task.calls, task.values, strict=True))
     if style == "asserts":
         lines = "\n".join(f"assert {task.name}({call}) == {known[call]!r}" for call in calls)
-        asked = f"Write a function {task.name}({task.signature}) that returns {task.does}."
+        asked = f"Write a function {task.head} that returns {task.does}."
         return f"{asked}\nYour code should pass these tests:\n{lines}"
     examples = "\n".join(f"    >>> {task.name}({call})\n    {known[call]!r}" for call in calls)
-    return f'def {task.name}({task.signature}):\n    """Return {task.does}.\n\n{examples}\n    """\n'
+    return f'def {task.head}:\n    """Return {task.does}.\n\n{examples}\n    """\n'
 
 
 def known_steps(count: int, seed: int) -> Iterator[KnownStep]:

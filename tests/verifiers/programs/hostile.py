@@ -42,7 +42,7 @@ def attack(attack: str, name: str) -> StepInContext:
     table = {repr(ast.literal_eval(f"({call},)")): known[call] for call in calls}
     text = ATTACKS[attack].format(
         name=name,
-        signature=task.signature,
+        signature=task.head.removeprefix(f"{name}(")[:-1],
         bad=task.source(wrong_body(task, calls)),
         good=task.source(task.right),
         call=calls[0],
