@@ -67,7 +67,7 @@ from pipeline.estimators.labelling import valued_labels
 from pipeline.estimators.pooled.kernel import PRIOR
 from pipeline.estimators.pooled.learning import kernel_table
 from pipeline.runtime.checking.task import findings_table
-from pipeline.runtime.scoring.tables import scores_table
+from pipeline.runtime.scoring.task import scores_table
 from pipeline.scorers.base import StepScores
 from pipeline.searches.base import WHOLE, Found, Sample, Search, Steps, Task, sample, step_scores
 from pipeline.searches.log import nodes_of, root_of

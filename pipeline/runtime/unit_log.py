@@ -5,7 +5,7 @@ Committed rows are final. A writer only adds rows that the log does not contain.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -15,13 +15,13 @@ import pyarrow as pa
 from pipeline.core.failpoints import failpoint
 from pipeline.core.records import Totals, UnitTarget
 from pipeline.core.table import Table
-from pipeline.runtime.flushes import Uninterrupted
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.storage.commits import Commit
 from pipeline.storage.unit_files import UnitFiles
 
 Record = TypeVar("Record")
 Kept = TypeVar("Kept")
+Result = TypeVar("Result")
 
 
 class LogTable(Generic[Record, Kept]):
@@ -106,7 +106,7 @@ class UnitLog:
         self._tables = tables
         self._part_totals = part_totals
         self._writing = asyncio.Lock()
-        self._uninterrupted = Uninterrupted()
+        self._uninterrupted = _Uninterrupted()
         self.readings = 0
 
     @property
@@ -190,3 +190,23 @@ class UnitLog:
         return {
             table.name: table.to_table(list(records.values())) for table, records in zip(self._tables, new, strict=True)
         }
+
+
+class _Uninterrupted:
+    """Runs coroutines to their ends even if their callers are cancelled. The thread of a coroutine would go on anyway, next to
+    the thread of the next one."""
+
+    def __init__(self) -> None:
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of `work`."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # asyncio prints the errors that nobody asks for, and a caller that was cancelled asks no more

@@ -4,7 +4,7 @@ What it does with a unit is its `UnitWork`. `actors` wraps the worker in a Ray a
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +15,6 @@ from pipeline.core.progress import EngineWork, Load, Verdicts
 from pipeline.core.records import UnitTarget
 from pipeline.core.tables import LEARNED
 from pipeline.engines.roofline import common
-from pipeline.runtime.flushes import with_flushes
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.unit_log import Finished, UnitLog
 from pipeline.storage.commits import Commit
@@ -123,6 +122,7 @@ class Snapshot:
 
 
 Log = TypeVar("Log", bound=UnitLog)
+Result = TypeVar("Result")
 
 
 class UnitWork(Protocol[Log]):
@@ -216,7 +216,7 @@ class Worker:
 
     async def _worked(self, task: UnitTask, log: UnitLog) -> Finished | None:
         try:
-            finished = await with_flushes(log.flush, self._flush_seconds, self._work.work(task, log))
+            finished = await _with_flushes(log.flush, self._flush_seconds, self._work.work(task, log))
         except EngineDied:
             await log.flush()
             raise
@@ -259,6 +259,28 @@ class Worker:
         await log.read()
         failpoint("worker.opened")
         return log
+
+
+async def _with_flushes(
+    flush: Callable[[], Coroutine[Any, Any, None]], seconds: float, work: Coroutine[Any, Any, Result]
+) -> Result:
+    """The result of `work`, while `flush` is called every `seconds`. Raises what either of them raises, and ends both."""
+    working = asyncio.create_task(work)
+    flushing = asyncio.create_task(_regularly(flush, seconds))
+    try:
+        await asyncio.wait([working, flushing], return_when=asyncio.FIRST_COMPLETED)
+        if flushing.done():
+            flushing.result()
+        return await working
+    finally:
+        for task in (working, flushing):
+            task.cancel()
+
+
+async def _regularly(flush: Callable[[], Coroutine[Any, Any, None]], seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await flush()
 
 
 def _now() -> float:

@@ -1,7 +1,7 @@
 """A kind of run in one class: a function of a chain gives rows of one table. All else follows.
 
 A distribution offers it as an entry point of `stepvalue.tasks`. Its command, with resume, progress and `--estimate`, its call
-from Python, and its audit are there then. CONTRIBUTING.md has one.
+from Python, and its audit are there then. `tests/plugin/count_tokens.py` is one.
 """
 
 import asyncio

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,14 +15,14 @@ import pyarrow.parquet as pq
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
+from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
 from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.tables import scores_table, scores_with
-from pipeline.runtime.scoring.task import ScoreTask
-from pipeline.runtime.scoring.work import engine_here, score_chains
+from pipeline.runtime.scoring.task import ScoreTask, score_chains, scores_table, scores_with
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.calibration import Calibration
+from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
@@ -59,7 +60,7 @@ def score_to_file(config: ScoreConfig) -> Scored:
     given = [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path)
     calibrations = [] if config.calibration is None else [Path(config.calibration).expanduser()]
     refuse_overwriting({"out": out}, [*given, *calibrations])
-    engine, calibration = engine_here(config), calibration_of(config)
+    engine, calibration = _engine_here(config), calibration_of(config)
     return asyncio.run(_scored(config, out, engine, calibration))
 
 
@@ -89,6 +90,14 @@ async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibra
     finally:
         await engine.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)
+
+
+def _engine_here(config: ScoreConfig) -> ScoringEngine:
+    """The engine of the settings in this process, not started. It may use all cores that this process has.
+
+    Raises UsageError for a scorer that is not installed, and for a model folder that is not there."""
+    scorer_for(config.scorer).fingerprint()
+    return open_scorer(config.scorer, Surroundings(cpus=len(os.sched_getaffinity(0))))
 
 
 def _blocks(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

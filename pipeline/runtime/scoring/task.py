@@ -2,23 +2,26 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
+from pipeline.config.choices import Aggregation
 from pipeline.config.score import ScoreConfig
-from pipeline.core.errors import RUN_DIR, named
+from pipeline.core.errors import RUN_DIR, EngineDied, named
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Totals
-from pipeline.core.tables import SCORES
+from pipeline.core.table import Table
+from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, ScoreColumns
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.given import Given, GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
 from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
-from pipeline.runtime.scoring.tables import scores_table
-from pipeline.runtime.scoring.work import score_chains
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
-from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored
+from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored, wrong_scores
+from pipeline.scorers.calibration import Calibration
+from pipeline.scorers.chain_scores import chain_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import OTHER_RUN, SCORE
@@ -142,3 +145,47 @@ class Scoring(ChainWork[StepScores]):
 
     async def close(self) -> None:
         await self._engine.close()
+
+
+async def score_chains(engine: ScoringEngine, chains: Sequence[ChainText]) -> Sequence[StepScores]:
+    """The scores of each chain, in order. Raises EngineDied if the engine dies or gives impossible scores."""
+    found = await engine.score(chains)
+    if wrong := wrong_scores(found, chains):
+        raise EngineDied(f"the scorer gave a wrong answer: {wrong}")
+    return found
+
+
+def scores_table(
+    chains: pa.Table,
+    scored: Sequence[StepScores],
+    *,
+    aggregation: Aggregation,
+    model: str,
+    calibration: Calibration | None = None,
+) -> pa.Table:
+    """The rows of scored chains. `chains`: of the table CHAINS, in the order of `scored`. With a calibration the rows are of
+    CALIBRATED_SCORES."""
+    raw = [each.scores for each in scored]
+    step_scores = raw if calibration is None else [calibration.apply(scores) for scores in raw]
+    whole = [chain_scores(scores) for scores in step_scores]
+    computed: dict[str, list[Any]] = {
+        "step_scores": list(step_scores),
+        RAW_STEP_SCORES: raw,
+        "step_positions": [each.positions for each in scored],
+        "reliability": [each.reliability for each in scored],
+        "n_scored": [sum(score is not None for score in each.scores) for each in scored],
+        "fault": [each.fault or None for each in scored],
+        "n_tokens": [each.n_tokens for each in scored],
+        "score_last": [each.last for each in whole],
+        "score_min": [each.min for each in whole],
+        "score_product": [each.product for each in whole],
+        "score_mean": [each.mean for each in whole],
+        "score": [each.score_by(aggregation) for each in whole],
+        "model": [model] * len(scored),
+    }
+    return scores_with(calibration).of_columns({**{name: chains[name] for name in chains.column_names}, **computed})
+
+
+def scores_with(calibration: Calibration | None) -> Table[ScoreColumns]:
+    """The table of scores, with a calibration or without."""
+    return SCORES if calibration is None else CALIBRATED_SCORES

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from pipeline.core.records import ChainText
-from pipeline.runtime.scoring.work import score_chains
+from pipeline.runtime.scoring.task import score_chains
 from pipeline.runtime.searching.sampling import Died, begin
 from pipeline.scorers.base import ScoringEngine, StepScores
 
