@@ -30,14 +30,14 @@ def command_named(name: str) -> Command | None:
     if name in COMMANDS:
         return COMMANDS[name]
     from pipeline.cli.tasks import task_command
-    from pipeline.runtime.chain_run.registry import TASKS
+    from pipeline.storage.tasks import TASKS
 
     return task_command(name) if name in TASKS.names() else None
 
 
 def all_commands() -> dict[str, Command]:
     """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
-    from pipeline.runtime.chain_run.registry import TASKS
+    from pipeline.storage.tasks import TASKS
 
     found = dict(COMMANDS)
     for name in TASKS.names():

@@ -14,7 +14,7 @@ from pipeline.cli.command import Command, write_lines
 from pipeline.cli.workers import Work, cost_lines, ending_lines, head_line
 from pipeline.config.fields import describe_settings
 from pipeline.core.formatting import format_count
-from pipeline.runtime.chain_run.registry import TASKS
+from pipeline.storage.tasks import TASKS
 
 if TYPE_CHECKING:
     from pipeline.core.progress import Summary

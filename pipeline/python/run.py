@@ -26,13 +26,13 @@ from pipeline.python.overrides import (
 )
 from pipeline.python.process import done_for_call
 from pipeline.python.tree import LabelledTree, labelled_tree
-from pipeline.runtime.chain_run.registry import TASKS
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, read_shard
 from pipeline.storage.stored_chain_run import stored_chain_run
 from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
 from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
 from pipeline.storage.stored_run import StoredRun, stored_run
+from pipeline.storage.tasks import TASKS
 
 if TYPE_CHECKING:
     from pipeline.analysis.agree.judge import ScoreAgreement

@@ -13,8 +13,8 @@ from unittest.mock import patch
 from pipeline.core import registry
 from pipeline.core.registry import Registry
 from pipeline.export.registry import EXPORTS
-from pipeline.runtime.chain_run.registry import TASKS
 from pipeline.runtime.objects import REGISTRIES
+from pipeline.storage.tasks import TASKS
 from pipeline.witnesses.registry import WITNESSES
 from tests.checkout import ROOT
 from tests.oracles import SITE

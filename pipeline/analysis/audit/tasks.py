@@ -8,11 +8,10 @@ from pipeline.analysis.audit.findings import Finding, Words
 from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Totals
-from pipeline.runtime.chain_run.chains import chain_texts, values
-from pipeline.runtime.chain_run.registry import TASKS
-from pipeline.runtime.chain_run.rows import row_totals
+from pipeline.core.tables import CHAINS
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
+from pipeline.storage.tasks import TASKS, row_totals
 
 
 def task_audits() -> Mapping[str, type[RunAudit]]:
@@ -57,7 +56,7 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
 
 
 def _faults(task: Any, unit: Unit, tables: Tables) -> Iterator[str]:
-    chains = dict(zip(values(unit.rows, "row"), chain_texts(unit.rows), strict=True))
+    chains = {chain.row: chain for chain in CHAINS.from_table(unit.rows)}
     rows: dict[int, list[Any]] = {row: [] for row in chains}
     for each in tables[task.table.name]:
         for record in task.table.from_table(each):

@@ -18,12 +18,12 @@ from pipeline.core.progress import Load, Summary
 from pipeline.core.records import ChainText, Totals
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.registry import TASKS
 from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
+from pipeline.storage.tasks import TASKS, row_totals
 
 CHAINS_PER_CORE = 16
 """Chains that wait for each core: many, because most take milliseconds."""
@@ -135,8 +135,3 @@ class _Rows(ChainWork[Sequence[Any]]):
     def _rows(self, row: int, chain: ChainText) -> Sequence[Any]:
         with TASKS.blame(self._task.name, "rows"):
             return self._task.rows(row, chain)
-
-
-def row_totals(rows: pa.Table) -> Totals:
-    """The counts of a task's rows: `rollouts` are rows, `chains` those with a row."""
-    return Totals(chains=len(set(rows["row"].to_pylist())), rollouts=rows.num_rows)
