@@ -35,10 +35,10 @@ def test_an_object_is_a_judge_and_what_reads_critiques_needs_it(own: Run) -> Non
     assert found["first_error"].null_count() == found.height, "each step has a numeral"
     report = own.audit()
     assert report.sound, report
-    assert {Path(judge.run_dir).name for judge in report.judges} == {"mine"}
+    assert {Path(judge.run_dir).name for judge in report.parts["judge"]} == {"mine"}
     without = open_run(own.run_dir).audit()
     assert not without.sound
-    (fault,) = [each.fault for judge in without.judges for each in judge.findings]
+    (fault,) = [each.fault for judge in without.parts["judge"] for each in judge.findings]
     assert "names a judge that cannot be used here" in fault
     assert open_run(own.run_dir, judge=Numerals).audit().sound
     notes = " ".join(open_run(own.run_dir).regrade().notes)
