@@ -186,16 +186,17 @@ class SearchRun(Shown):
             return audit(compose(AUDIT, self._overrides(settings)).settings())
 
     def _shown_lines(self) -> Iterator[str]:
-        from pipeline.analysis.searches.run_data import load_search_data, run_lines
+        from pipeline.analysis.searches.page import load_search_data
 
         try:
-            found = load_search_data(self._storage, self._stored())
+            found = load_search_data(self._stored())
         except StepvalueError as error:  # what shows an object does not expect that this fails
             yield f"SearchRun({self.run_dir!r}): {first_line(error)}"
             return
-        done = "finished" if not found.unfinished else f"{found.unfinished} of {found.units} units unfinished"
+        run = found.stored.run
+        done = f"{run.unfinished} of {len(run.units)} units unfinished" if run.unfinished else "finished"
         yield f"SearchRun({self.run_dir!r}, {done})"
-        yield from run_lines(found)
+        yield from found.lines()
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)
