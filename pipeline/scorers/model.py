@@ -6,7 +6,7 @@ Nothing here loads a library: the engine does, when it starts.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from pipeline.engines.roofline import least_devices, weight_bytes
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers.base import TOO_LONG, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.encoding import EncodedChain
+from pipeline.scorers.layouts import Piece, laid_out
 from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
@@ -34,6 +35,15 @@ class Reading:
 
     encode: Encoder
     readout: Readout
+
+    @classmethod
+    def of_pieces(cls, pieces: Callable[[str, Sequence[str]], Iterable[Piece]], readout: Readout) -> "Reading":
+        """That of a layout: (problem, steps) -> `pieces`."""
+
+        def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
+            return laid_out(pieces(problem, steps), steps=len(steps), max_length=max_length)
+
+        return cls(encode=encode, readout=readout)
 
 
 class ModelScorer(Scorer):

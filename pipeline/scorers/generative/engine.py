@@ -3,7 +3,6 @@
 Chains are judged independently, so as many prompts as the engine takes are under way at once.
 """
 
-import asyncio
 from collections.abc import Sequence
 
 from pipeline.core.errors import EngineDied, PolicyError, named
@@ -14,7 +13,7 @@ from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.judges.templates.base import Template
 from pipeline.judges.writer import EngineWriter
-from pipeline.scorers.base import FAILED, StepScores, unscored
+from pipeline.scorers.base import FAILED, StepScores, all_of, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import judged, step_scores
 from pipeline.scorers.readouts import TokenPair
@@ -55,13 +54,8 @@ class GenerativeEngine:
             raise
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
-        tasks = [asyncio.ensure_future(self._scores(chain)) for chain in chains]
-        try:
-            with named(OWN_NAMES):
-                return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        with named(OWN_NAMES):
+            return await all_of(map(self._scores, chains))
 
     async def close(self) -> None:
         questions, self._questions = self._questions, None
