@@ -179,24 +179,15 @@ class UnitSearches:
 
     def _go_on(self, row: int, asks: Sequence[Ask]) -> None:
         """Ask the log, or the engines."""
-        running, due = self._running[row], [*reversed(asks)]
+        running = self._running[row]
         search = running.search
-        samples, scores = self._known.get(row, ({}, {}))
-        while due:
-            ask = due.pop()
-            if isinstance(ask, Sample):
-                if ask.key in samples:
-                    due += reversed(search.take_sample(ask, samples[ask.key]))
-                elif (row, ask.key) not in self._asked:
-                    self._asked.add((row, ask.key))
-                    self.work.begin_soon(self._sample(row, running.written(ask, self.work, self.now())))
-                continue
-            nodes = search.to_score(ask)
-            if all(node.prefix_id in scores for node in nodes):
-                due += reversed(search.take_scores(ask, [scores[node.prefix_id] for node in nodes]))
-            elif (row, ask.key) not in self._asked:
+        for ask in search.answered(asks, *self._known.get(row, ({}, {}))):
+            if (row, ask.key) not in self._asked:
                 self._asked.add((row, ask.key))
-                self.work.begin_soon(self._score(row, ask, running.problem))
+                if isinstance(ask, Sample):
+                    self.work.begin_soon(self._sample(row, running.written(ask, self.work, self.now())))
+                else:
+                    self.work.begin_soon(self._score(row, ask, running.problem))
         if search.found is not None and not running.over.done():
             self.work.ended += 1
             running.end()
