@@ -46,7 +46,7 @@ def rank(scored: Scored) -> Rank:
 
 
 def with_scores(node: Node, steps: Sequence[StepScore], aggregation: Aggregation) -> Scored:
-    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `ChainScores`)."""
+    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `chain_score`)."""
     return Scored(
         node=node,
         steps=tuple(steps),

@@ -9,7 +9,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.core.schemas import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES
 from pipeline.scorers.base import StepScores
 from pipeline.scorers.calibration import Calibration
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score, chain_scores
 
 
 def scores_table(
@@ -33,11 +33,8 @@ def scores_table(
         "n_scored": [sum(score is not None for score in each.scores) for each in scored],
         "fault": [each.fault or None for each in scored],
         "n_tokens": [each.n_tokens for each in scored],
-        "score_last": [each.last for each in whole],
-        "score_min": [each.min for each in whole],
-        "score_product": [each.product for each in whole],
-        "score_mean": [each.mean for each in whole],
-        "score": [each.score_by(aggregation) for each in whole],
+        **{name: [each[name] for each in whole] for name in chain_scores(())},
+        "score": [chain_score(scores, aggregation) for scores in step_scores],
         "model": [model] * len(scored),
     }
     schema = schema_with(calibration)
