@@ -111,33 +111,31 @@ def _search(
 def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
     """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
     searches = pl.concat(search_frames(stored, SEARCHES, _COUNTED + _SUMMED))
-    known = searches.filter(KNOWN)
     ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
-    graded = known.filter(~ungraded)
-    trusted = searches.filter(pl.col("trusted"))
-    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
+    graded, right = KNOWN & ~ungraded, pl.col("outcome").fill_null(value=False)
+    graded_trusted = pl.col("trusted") & pl.col("outcome").is_not_null()
+    counts = {
+        "known": KNOWN,
+        "unreadable": KNOWN & ungraded & pl.col("row").is_in(sorted(given.unreadable)),
+        "graded": graded,
+        "right": graded & right,
+        "chosen": pl.col("chosen").is_not_null(),
+        "trusted": pl.col("trusted"),
+        "graded_trusted": graded_trusted,
+        "right_trusted": graded_trusted & right,
+    }
+    found = searches.select(**{name: each.sum() for name, each in counts.items()}).row(0, named=True)
+    sums = searches.select(pl.col(_SUMMED).sum()).row(0, named=True)
     confidences = searches["confidence"].drop_nulls().drop_nans().to_list()
     ends = search_frames(stored, CANDIDATES, ["chosen", "cut"])
     return SearchFigures(
+        **{**sums, **found, "trusted": None if stored.accept is None else found["trusted"]},
         problems=searches.height,
-        known=known.height,
-        unreadable=known.filter(ungraded & pl.col("row").is_in(sorted(given.unreadable))).height,
-        graded=graded.height,
-        right=_right(graded),
-        chosen=searches.height - searches["chosen"].null_count(),
-        trusted=None if stored.accept is None else trusted.height,
         highest=max(confidences, default=None),
-        graded_trusted=graded_trusted.height,
-        right_trusted=_right(graded_trusted),
         cut=sum(int((frame["chosen"] & frame["cut"]).sum()) for frame in ends),
         seconds_sampling=_seconds(stored, SAMPLES),
         seconds_scoring=_seconds(stored, STEP_SCORES),
-        **{name: int(searches[name].sum()) for name in _SUMMED},
     )
-
-
-def _right(frame: pl.DataFrame) -> int:
-    return int(frame["outcome"].fill_null(value=False).sum())
 
 
 def _seconds(stored: StoredSearch, table: str) -> float:
