@@ -71,7 +71,9 @@ class _Running:
             before=before,
             stem=self.root.text + stem,
             last_step=last_step,
-            limits=work.limits,
+            max_tokens=work.config.sampling.max_tokens,
+            max_steps=work.config.search.max_steps,
+            context=work.engine.max_model_len,
             began=now,
             search_began=self.began,
         )

@@ -25,7 +25,6 @@ from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.searching.asking import policy_questions, scorer_questions
 from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.runtime.searching.unit import UnitSearches
-from pipeline.runtime.searching.written import Limits
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.registry import open_scorer, scorer_for
@@ -96,11 +95,6 @@ class Searching(ChainWork[SampleAnswer | None]):
             config=config.policy.prompt,
             max_tokens=config.sampling.max_tokens,
             max_model_len=self.engine.max_model_len,
-        )
-        self.limits = Limits(
-            max_tokens=config.sampling.max_tokens,
-            max_steps=config.search.max_steps,
-            context=self.engine.max_model_len,
         )
 
     def begin(self, pressure: Backpressure) -> None:
