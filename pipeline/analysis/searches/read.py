@@ -1,6 +1,5 @@
 """Reads runs of `search` for their analyses."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -77,34 +76,32 @@ def _searches(
         ends = pl.col("prefix_ids").list.last().alias(_ENDS)
         for row in frame.with_columns(ends).drop("prefix_ids").iter_rows(named=True):
             candidates[row["row"]].append(row)
+    has_choice = pl.col("chosen").is_not_null()
+    right = pl.when(has_choice).then(pl.col("outcome")).otherwise(statement=False)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
-        for row in frame.iter_rows(named=True):
-            yield _search(row, candidates.pop(row["row"], []), given, computed.get(row["row"], {}))
+        found = frame.select(
+            *("row", "problem_id", "trusted", "policy_tokens", "seconds"),
+            known=KNOWN,
+            unreadable=pl.col("row").is_in(sorted(given.unreadable)),
+            given=pl.col("row").is_in(sorted(given.given)),
+            right=pl.when(KNOWN).then(right),
+            has_choice=has_choice,
+            confidence=pl.col("confidence").fill_nan(None),
+            scorer_tokens="scorer_computed",
+        )
+        for row in found.iter_rows(named=True):
+            number = row.pop("row")
+            of = _candidates(candidates.pop(number, []), computed.get(number, {}), known=row["known"])
+            yield ProblemSearch(**row, candidates=of)
 
 
-def _search(
-    row: Mapping[str, Any], of: Sequence[Mapping[str, Any]], given: SearchInput, computed: Mapping[str, int]
-) -> ProblemSearch:
-    known = row["gold_answer"] is not None or row["outcome"] is not None
+def _candidates(of: Sequence[Mapping[str, Any]], computed: Mapping[str, int], *, known: bool) -> Candidates:
     judged = [each["outcome"] if known else None for each in of]
-    return ProblemSearch(
-        problem_id=row["problem_id"],
-        known=known,
-        unreadable=row["row"] in given.unreadable,
-        given=row["row"] in given.given,
-        right=(False if row["chosen"] is None else row["outcome"]) if known else None,
-        has_choice=row["chosen"] is not None,
-        confidence=None if row["confidence"] is None or math.isnan(row["confidence"]) else row["confidence"],
-        trusted=row["trusted"],
-        policy_tokens=row["policy_tokens"],
-        scorer_tokens=row["scorer_computed"],
-        seconds=row["seconds"],
-        candidates=Candidates(
-            scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
-            right=np.array([right is True for right in judged], dtype=np.bool_),
-            graded=np.array([right is not None for right in judged], dtype=np.bool_),
-            scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
-        ),
+    return Candidates(
+        scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
+        right=np.array([right is True for right in judged], dtype=np.bool_),
+        graded=np.array([right is not None for right in judged], dtype=np.bool_),
+        scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
     )
 
 
