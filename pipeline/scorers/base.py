@@ -8,11 +8,10 @@ other.
 A model that is read at one token of each step is a `model.ModelScorer` and needs no engine of its own.
 """
 
-import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScorerConfig
@@ -21,8 +20,6 @@ from pipeline.core.records import TOO_LONG as TOO_LONG
 from pipeline.core.records import UNREADABLE as UNREADABLE
 from pipeline.core.records import ChainText
 from pipeline.engines.base import OnDevices, Policy, Surroundings
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +122,6 @@ class Scorer(OnDevices, Protocol):
 def unscored(steps: int, fault: str) -> StepScores:
     """The result for a chain without any score."""
     return StepScores(scores=(None,) * steps, positions=(None,) * steps, fault=fault)
-
-
-async def all_of(asked: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """All results. Where one fails, the others are cancelled."""
-    tasks = [asyncio.ensure_future(each) for each in asked]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def wrong_scores(found: Sequence[StepScores], chains: Sequence[ChainText]) -> str:

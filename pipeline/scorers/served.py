@@ -29,9 +29,9 @@ from pipeline.engines.openai.readings import (
     pooling_bytes,
 )
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, ServerError
-from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, all_of, unscored
+from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, Reading, scores_at
+from pipeline.scorers.model import ModelScorer, Reading, all_of, scores_at
 from pipeline.scorers.prepared import prepare
 from pipeline.scorers.readouts import Classes, TokenPair
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi

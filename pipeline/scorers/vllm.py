@@ -14,9 +14,9 @@ from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.pooling import TokenReader
-from pipeline.scorers.base import FAILED, StepScores, all_of, unscored
+from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, scores_at
+from pipeline.scorers.model import ModelScorer, all_of, scores_at
 from pipeline.scorers.prepared import Prepared, prepare
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
 from pipeline.scorers.served_settings import NAMES

@@ -14,9 +14,10 @@ from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.judges.templates.base import Template
 from pipeline.judges.writer import EngineWriter
-from pipeline.scorers.base import FAILED, StepScores, all_of, unscored
+from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import step_scores, votes_of
+from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
 from pipeline.scorers.words import Words, read_words, word_question
