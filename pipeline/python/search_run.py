@@ -193,8 +193,7 @@ class SearchRun(Shown):
         except StepvalueError as error:  # what shows an object does not expect that this fails
             yield f"SearchRun({self.run_dir!r}): {first_line(error)}"
             return
-        run = found.stored.run
-        done = f"{run.unfinished} of {len(run.units)} units unfinished" if run.unfinished else "finished"
+        done = f"{found.run.unfinished} of {len(found.run.units)} units unfinished" if found.unfinished else "finished"
         yield f"SearchRun({self.run_dir!r}, {done})"
         yield from found.lines()
 

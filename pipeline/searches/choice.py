@@ -37,10 +37,7 @@ class Scored(NamedTuple):
     reliability: float | None = None
 
 
-Rank = tuple[bool, float, str]
-
-
-def rank(scored: Scored) -> Rank:
+def rank(scored: Scored) -> tuple[bool, float, str]:
     """The better one has the smaller rank."""
     return (scored.score is None, -(scored.score or 0.0), scored.node.node_id)
 

@@ -103,13 +103,11 @@ class ProblemSearch:
         is another text now. Raises PluginError as all methods do that go on with the search."""
         self.samples, self.scores, self.open, self.failed = {}, {}, {}, False
         self._start()
-        left = {each.sample_id: each for each in samples}
-        failures = [each for each in left.values() if each.draw == FAILED_DRAW]
-        for each in failures:
-            del left[each.sample_id]
-        self.answered(self.begin(), left, {each.prefix_id: each for each in scores})
-        for each in failures:
-            self.fail(each)
+        known = {each.sample_id: each for each in samples}
+        self.answered(self.begin(), known, {each.prefix_id: each for each in scores})
+        for each in known.values():
+            if each.draw == FAILED_DRAW:
+                self.fail(each)
 
     def answered(
         self, asks: Sequence[Ask], samples: Mapping[str, SampleAnswer], scores: Mapping[str, ScoreAnswer]

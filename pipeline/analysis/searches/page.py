@@ -34,6 +34,7 @@ from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
 from pipeline.storage.starts import Starts, read_starts
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_chain_run import StoredChainRun
 from pipeline.storage.stored_search import (
     CANDIDATES,
     SEARCHES,
@@ -77,8 +78,11 @@ class SearchRunData:
     @property
     def unfinished(self) -> str:
         """How many units are not finished, in words; empty where all are."""
-        run = self.stored.run
-        return format_unfinished(run.unfinished, len(run.units)) if run.unfinished else ""
+        return format_unfinished(self.run.unfinished, len(self.run.units)) if self.run.unfinished else ""
+
+    @property
+    def run(self) -> StoredChainRun:
+        return self.stored.run
 
     def lines(self) -> Iterator[str]:
         """The run in a few lines."""
@@ -140,7 +144,7 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
 
 
 def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
-    identity = found.stored.run.identity
+    identity = found.run.identity
 
     def setting(key: str) -> str:
         value = identity.get(key)
@@ -175,8 +179,7 @@ def _method(found: SearchRunData, method: str, n: str) -> str:
 def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
-        run = found.stored.run
-        done = f"everything below is about the other {len(run.units) - run.unfinished:,}"
+        done = f"everything below is about the other {len(found.run.units) - found.run.unfinished:,}"
         rest = "there is no result yet" if found.totals is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
