@@ -13,6 +13,7 @@ from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind
 from pipeline.engines.base import Engine, Surroundings
+from pipeline.judges.verdicts import unwritten
 
 
 class JudgingEngine(Protocol):
@@ -103,15 +104,7 @@ ANSWERS: Mapping[str, Callable[..., str]] = {"critiques": _wrong_critiques, "rea
 """See `core.registry.Registry`. Who asks for critiques knows how many there must be, and checks that with `wrong_critiques`."""
 
 
-_NOT_WRITTEN = {
-    Finish.TOO_LONG: ReadingKind.TOO_LONG,
-    Finish.ENGINE_FAILED: ReadingKind.FAILED,
-    Finish.ABORT: ReadingKind.FAILED,
-}
-
-
 def read_critique(judge: Judge, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
     """The reading of a critique of a chain with this number of steps, from its turns as they are stored."""
-    if finish in _NOT_WRITTEN and not any(turns):
-        return Reading(kind=_NOT_WRITTEN[finish])
-    return judge.read(turns, finish, steps)
+    missing = None if finish in (Finish.STOP, Finish.LENGTH) else unwritten(turns, finish)
+    return missing or judge.read(turns, finish, steps)

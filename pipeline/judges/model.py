@@ -1,6 +1,7 @@
 """A judge that is a model: the policy of the command writes critiques after one of the `templates`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import UsageError, named
@@ -36,22 +37,11 @@ class ModelJudge(Judge):
         return template_of(self.settings).read(turns, finish, steps)
 
     def sampling(self) -> SamplingConfig:
-        own, template = self.settings, template_of(self.settings)
-        published = template.sampling
-        temperature = own.temperature
-        if temperature is None:
-            temperature = published.temperature if own.votes > 1 else 0.0
-        sampled = temperature > 0
-        top_p = published.top_p if own.top_p is None else own.top_p
-        top_k = published.top_k if own.top_k is None else own.top_k
-        return SamplingConfig(
-            temperature=temperature,
-            top_p=top_p if sampled else 1.0,
-            top_k=top_k if sampled else 0,
-            max_tokens=own.max_tokens,
-            stop=list(template.stop),
-            stop_at_answer=False,
+        own = self.settings
+        found = template_of(own).sampled(
+            own.votes, temperature=own.temperature, top_p=own.top_p, top_k=own.top_k, max_tokens=own.max_tokens
         )
+        return replace(found, stop_at_answer=False)
 
     def identity(self) -> Mapping[str, object]:
         template = template_of(self.settings)

@@ -66,19 +66,18 @@ class StepWords:
     beyond: bool = False
 
 
+_WITHOUT_VERDICT: Mapping[Finish, ReadingKind] = {
+    Finish.STOP: ReadingKind.UNPARSEABLE,
+    Finish.LENGTH: ReadingKind.CUT,
+    Finish.TOO_LONG: ReadingKind.TOO_LONG,
+    Finish.ENGINE_FAILED: ReadingKind.FAILED,
+    Finish.ABORT: ReadingKind.FAILED,
+}
+
+
 def unwritten(turns: Sequence[str], finish: Finish) -> Reading | None:
     """The reading of a critique that was not written. None where there is a text."""
-    if any(turns):
-        return None
-    match finish:
-        case Finish.TOO_LONG:
-            return Reading(kind=ReadingKind.TOO_LONG)
-        case Finish.ENGINE_FAILED | Finish.ABORT:
-            return Reading(kind=ReadingKind.FAILED)
-        case Finish.LENGTH:
-            return Reading(kind=ReadingKind.CUT)
-        case Finish.STOP:
-            return Reading(kind=ReadingKind.UNPARSEABLE)
+    return None if any(turns) else Reading(kind=_WITHOUT_VERDICT[finish])
 
 
 def boxed_index(text: str) -> int | None:
@@ -160,15 +159,7 @@ def opinions_reading(opinions: tuple[StepOpinion | None, ...], finish: Finish, *
         return Reading(kind=ReadingKind.OUT_OF_RANGE, steps=steps)
     if opinions and None not in opinions:
         return Reading(kind=ReadingKind.NO_ERROR, steps=steps)
-    match finish:
-        case Finish.LENGTH:
-            return Reading(kind=ReadingKind.CUT, steps=steps)
-        case Finish.TOO_LONG:
-            return Reading(kind=ReadingKind.TOO_LONG, steps=steps)
-        case Finish.ENGINE_FAILED | Finish.ABORT:
-            return Reading(kind=ReadingKind.FAILED, steps=steps)
-        case Finish.STOP:
-            return Reading(kind=ReadingKind.UNPARSEABLE, steps=steps)
+    return Reading(kind=_WITHOUT_VERDICT[finish], steps=steps)
 
 
 def boxed_words(text: str) -> Iterator[Said]:

@@ -153,10 +153,10 @@ class SearchRun(RunDirectory):
         raise AssertionError(row)
 
     def _outline(self) -> tuple[int, int, list[str]]:
-        from pipeline.analysis.searches.run_data import load_search_data, run_lines
+        from pipeline.analysis.searches.page import load_search_data
 
-        found = load_search_data(self._storage, self._stored())
-        return found.unfinished, found.units, list(run_lines(found))
+        found = load_search_data(self._stored())
+        return found.run.unfinished, len(found.run.units), list(found.lines())
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)

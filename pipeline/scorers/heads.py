@@ -5,6 +5,7 @@ safetensors only, and no code of a model is run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,24 @@ class TokenModel:
         return next(self.module.parameters()).device
 
 
+@contextmanager
+def loading(
+    what: str,
+    model: str,
+    *,
+    needs: str = "weights in safetensors and an architecture that AutoModelForTokenClassification supports",
+) -> Iterator[None]:
+    """Raises UsageError for a model that cannot be loaded within. `what`: of it, as the beginning of a sentence; `needs`: what
+    its files must hold."""
+    try:
+        yield
+    except LOAD_ERRORS as error:
+        raise UsageError(
+            f"{what} {model} cannot be loaded: {load_failure(error)}; give model=NAME, a local folder or a Hugging Face name "
+            f"that this machine can reach, with {needs}"
+        ) from error
+
+
 def silence_libraries() -> None:
     """Turn off the warnings and progress bars of the libraries that load models; errors name the cause."""
     transformers_logging.set_verbosity_error()
@@ -47,23 +66,19 @@ def silence_libraries() -> None:
 
 def load_tokenizer(model: str, revision: str | None = None) -> Any:
     """Load the tokenizer of a model. Raises UsageError if it is missing or cannot be loaded."""
-    try:
+    with loading("the tokenizer of", model):
         return AutoTokenizer.from_pretrained(model, revision=revision, trust_remote_code=False)
-    except LOAD_ERRORS as error:
-        raise not_loaded("the tokenizer of", model, error) from error
 
 
 def load_config(model: str, revision: str | None = None) -> Any:
     """Load a model's config.json without its weights. Raises UsageError if it is missing or cannot be read."""
-    try:
+    with loading("the model", model):
         return AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
-    except LOAD_ERRORS as error:
-        raise not_loaded("the model", model, error) from error
 
 
 def token_classes(settings: ModelScorerConfig, device: str) -> TokenModel:
     """A model with classes at every token, in float32. Raises UsageError if it cannot be loaded."""
-    try:
+    with loading("the model", settings.model):
         module = AutoModelForTokenClassification.from_pretrained(
             settings.model,
             revision=settings.revision,
@@ -71,8 +86,6 @@ def token_classes(settings: ModelScorerConfig, device: str) -> TokenModel:
             use_safetensors=True,
             trust_remote_code=False,
         )
-    except LOAD_ERRORS as error:
-        raise not_loaded("the model", settings.model, error) from error
     return classes_of(module.to(device).eval())
 
 
@@ -159,18 +172,3 @@ def number_format(dtype: str) -> torch.dtype:
             f"scorer.dtype={dtype}: there is no such number format: give auto, float32, bfloat16 or float16"
         )
     return found
-
-
-def not_loaded(
-    what: str,
-    model: str,
-    error: Exception,
-    *,
-    needs: str = "weights in safetensors and an architecture that AutoModelForTokenClassification supports",
-) -> UsageError:
-    """The error for a model that cannot be loaded. `what`: of it, as the beginning of a sentence; `needs`: what its files must
-    hold."""
-    return UsageError(
-        f"{what} {model} cannot be loaded: {load_failure(error)}; give model=NAME, a local folder or a Hugging Face name that "
-        f"this machine can reach, with {needs}"
-    )

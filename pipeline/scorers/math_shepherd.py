@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.data.prompts import plain_encoder
-from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import Piece, check_same, following, laid_out, tag_id, whole_ids, word_ids
+from pipeline.scorers.layouts import Piece, check_same, following, tag_id, whole_ids, word_ids
 from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.settings import MathShepherdConfig, unescaped
@@ -56,9 +55,6 @@ class MathShepherd(CausalScorer):
                 yield Piece(ids=ids)
                 yield Piece(ids=(tag,), read=0)
 
-        def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
-            return laid_out(pieces(problem, steps), steps=len(steps), max_length=max_length)
-
         problem, steps = _SAMPLE
         text = f"{problem} {between.join(step + own.tag for step in steps)}"
         check_same(
@@ -68,7 +64,7 @@ class MathShepherd(CausalScorer):
             decode=tokenizer.decode,
             what=f"the tag {own.tag!r}",
         )
-        return Reading(encode=encode, readout=TokenPair(good=good, bad=bad))
+        return Reading.of_pieces(pieces, TokenPair(good=good, bad=bad))
 
     def _numbered(self, steps: Sequence[str]) -> Iterator[str]:
         for number, step in enumerate(steps, start=1):

@@ -6,10 +6,10 @@ Nothing here loads a library: the engine does, when it starts.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pipeline.config.choices import Splitter
 from pipeline.config.label import DataConfig, steps_setting
@@ -21,9 +21,11 @@ from pipeline.engines.roofline import least_devices, weight_bytes
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers.base import TOO_LONG, Scorer, ScoringEngine, StepScores
 from pipeline.scorers.encoding import EncodedChain
+from pipeline.scorers.layouts import Piece, laid_out
 from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
+Result = TypeVar("Result")
 Encoder = Callable[[str, Sequence[str], int], EncodedChain]
 """(problem, steps, largest number of tokens) -> the tokens that the model reads, and the token of each step."""
 
@@ -34,6 +36,15 @@ class Reading:
 
     encode: Encoder
     readout: Readout
+
+    @classmethod
+    def of_pieces(cls, pieces: Callable[[str, Sequence[str]], Iterable[Piece]], readout: Readout) -> "Reading":
+        """That of a layout: (problem, steps) -> `pieces`."""
+
+        def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
+            return laid_out(pieces(problem, steps), steps=len(steps), max_length=max_length)
+
+        return cls(encode=encode, readout=readout)
 
 
 class ModelScorer(Scorer):
@@ -184,3 +195,13 @@ def scores_at(chain: EncodedChain, scores: Sequence[float], steps: int, computed
         n_tokens=len(chain.ids),
         n_computed=(len(chain.ids) if chain.ends else 0) if computed is None else computed,
     )
+
+
+async def all_of(asked: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """All results. Where one fails, the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in asked]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

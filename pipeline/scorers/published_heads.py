@@ -23,7 +23,7 @@ from transformers import AutoModel, AutoModelForCausalLM
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 
 from pipeline.core.errors import UsageError
-from pipeline.scorers.heads import LOAD_ERRORS, Inputs, TokenModel, not_loaded, number_format
+from pipeline.scorers.heads import Inputs, TokenModel, loading, number_format
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.settings import ModelScorerConfig
 
@@ -102,7 +102,7 @@ def _base(settings: ModelScorerConfig) -> Any:
 
 
 def _loaded(loader: Any, settings: ModelScorerConfig, needs: str) -> Any:
-    try:
+    with loading("the model", settings.model, needs=needs):
         module, report = loader.from_pretrained(
             settings.model,
             revision=settings.revision,
@@ -111,8 +111,6 @@ def _loaded(loader: Any, settings: ModelScorerConfig, needs: str) -> Any:
             trust_remote_code=False,
             output_loading_info=True,
         )
-    except LOAD_ERRORS as error:
-        raise not_loaded("the model", settings.model, error, needs=needs) from error
     if missing := sorted(map(str, report["missing_keys"])):
         raise _lacking(settings, missing)
     return module
@@ -120,15 +118,13 @@ def _loaded(loader: Any, settings: ModelScorerConfig, needs: str) -> Any:
 
 def _weights(settings: ModelScorerConfig, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
     """The tensors of these names. Raises UsageError where one is missing or has another shape."""
-    try:
+    with loading("the head of", settings.model, needs="its weights in safetensors"):
         where = _files(settings, tuple(shapes))
         found: dict[str, torch.Tensor] = {}
         for name, file in where.items():
             with safe_open(file, framework="pt") as tensors:
                 if name in tensors.keys():  # noqa: SIM118
                     found[name] = tensors.get_tensor(name)
-    except LOAD_ERRORS as error:
-        raise not_loaded("the head of", settings.model, error, needs="its weights in safetensors") from error
     if missing := [name for name in shapes if name not in found]:
         raise _lacking(settings, missing)
     for name, shape in shapes.items():

@@ -15,8 +15,7 @@ from typing import Any
 
 from pipeline.config.choices import Splitter
 from pipeline.scorers.chat import Chat, Message, Part, Tag
-from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import check_apart, laid_out, tag_id
+from pipeline.scorers.layouts import check_apart, tag_id
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Classes, Readout
 from pipeline.scorers.settings import QwenConfig
@@ -49,8 +48,5 @@ class Qwen(ModelScorer):
             system: list[Message] = [] if own.system is None else [("system", [own.system])]
             return [*system, ("user", [problem]), ("assistant", answer)]
 
-        def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
-            return laid_out(chat.pieces(messages(problem, steps)), steps=len(steps), max_length=max_length)
-
         chat.check(messages, f"the tag {own.tag!r}")
-        return Reading(encode=encode, readout=Classes(count=CLASSES))
+        return Reading.of_pieces(lambda problem, steps: chat.pieces(messages(problem, steps)), Classes(count=CLASSES))

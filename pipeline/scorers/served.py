@@ -8,7 +8,7 @@ Steps of a chain, and chains of a problem, go to one server: its cache then hold
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from pipeline.engines.openai.readings import (
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, ServerError
 from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, Reading, scores_at
+from pipeline.scorers.model import ModelScorer, Reading, all_of, scores_at
 from pipeline.scorers.prepared import prepare
 from pipeline.scorers.readouts import Classes, TokenPair
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi
@@ -77,7 +77,7 @@ class ServedEngine:
         started = self._started
         if started is None:
             raise EngineDied("the scoring engine is not running")
-        return await _all([started.scores(chain, newest_only=self._newest_only) for chain in chains])
+        return await all_of([started.scores(chain, newest_only=self._newest_only) for chain in chains])
 
     async def close(self) -> None:
         started, self._started = self._started, None
@@ -123,7 +123,7 @@ class _Started:
         try:
             if self._api is ServedApi.pooling:
                 return await self._pooled(chain, encoded)
-            found = await _all([self._at_end(chain, encoded, end) for end in encoded.ends])
+            found = await all_of([self._at_end(chain, encoded, end) for end in encoded.ends])
         except ServerError:
             return unscored(steps, FAILED)
         return _step_scores(encoded, found, steps)
@@ -206,13 +206,3 @@ def _step_scores(encoded: EncodedChain, found: Sequence[WordScore], steps: int) 
         fault=made.fault or (UNREADABLE if unread else ""),
         n_computed=sum(each.computed for each in found),
     )
-
-
-async def _all(asked: "Sequence[Awaitable[Any]]") -> list[Any]:
-    """All results; where one fails, the others are cancelled."""
-    tasks = [asyncio.ensure_future(each) for each in asked]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

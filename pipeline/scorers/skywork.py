@@ -15,8 +15,7 @@ from typing import Any
 from pipeline.config.choices import Splitter
 from pipeline.core.errors import UsageError
 from pipeline.data.prompts import plain_encoder
-from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import Piece, laid_out, tag_id
+from pipeline.scorers.layouts import Piece, tag_id
 from pipeline.scorers.model import ModelScorer, Reading
 from pipeline.scorers.readouts import Readout, Value
 from pipeline.scorers.settings import SkyworkConfig, unescaped
@@ -58,10 +57,7 @@ class Skywork(ModelScorer):
                     yield Piece(ids=next(rest))
                     yield Piece(ids=(end,), read=0 if number == len(step) else None)
 
-        def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
-            return laid_out(pieces(problem, steps), steps=len(steps), max_length=max_length)
-
-        return Reading(encode=encode, readout=Value())
+        return Reading.of_pieces(pieces, Value())
 
 
 def _without_ends(step: str, token: str) -> str:

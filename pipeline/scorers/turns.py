@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.scorers.chat import Answer, Chat, Message
-from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.layouts import laid_out, word_ids
+from pipeline.scorers.layouts import Piece, word_ids
 from pipeline.scorers.model import CausalScorer, Reading
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.settings import FoverConfig, RlhflowConfig, unescaped
@@ -40,14 +39,13 @@ def _reading(
             made += [("user", [text]), ("assistant", [Answer(text=answer)])]
         return made
 
-    def encode(problem: str, steps: Sequence[str], max_length: int) -> EncodedChain:
-        pieces = chat.pieces(messages(problem, steps)) if steps else []
-        return laid_out(pieces, steps=len(steps), max_length=max_length)
+    def pieces(problem: str, steps: Sequence[str]) -> Sequence[Piece]:
+        return chat.pieces(messages(problem, steps)) if steps else ()
 
     chat.check(messages, "the answers")
     words = [("scorer.good", good), ("scorer.bad", bad)]
     good_id, bad_id = chat.answer_ids(lambda word: messages("1 + 1?", ["2"], word), words)
-    return Reading(encode=encode, readout=TokenPair(good=good_id, bad=bad_id))
+    return Reading.of_pieces(pieces, TokenPair(good=good_id, bad=bad_id))
 
 
 class Fover(CausalScorer):

@@ -16,7 +16,7 @@ from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.pooling import TokenReader
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, scores_at
+from pipeline.scorers.model import ModelScorer, all_of, scores_at
 from pipeline.scorers.prepared import Prepared, prepare
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
 from pipeline.scorers.served_settings import NAMES
@@ -63,15 +63,8 @@ class VllmScoring:
             raise EngineDied("the scoring engine is not running")
         async with self._turn:  # A tokenizer serves one thread at a time.
             encoded = await asyncio.to_thread(prepared.encoded, chains, newest_only=self._newest_only)
-        asked = [
-            asyncio.create_task(self._one(chain, each, prepared.reading.readout))
-            for chain, each in zip(chains, encoded, strict=True)
-        ]
-        try:
-            return await asyncio.gather(*asked)
-        finally:
-            for task in asked:
-                task.cancel()
+        pairs = zip(chains, encoded, strict=True)
+        return await all_of(self._one(chain, each, prepared.reading.readout) for chain, each in pairs)
 
     async def close(self) -> None:
         self._prepared = None

@@ -4,7 +4,7 @@ Both follow search-and-learn (Beeching et al. 2024), but for the end of a beam; 
 """
 
 from pipeline.searches.base import Found, Search, Steps, Task, sample, together
-from pipeline.searches.choice import Candidates, Scored, distinct, rank, scored_after
+from pipeline.searches.choice import Candidates, Scored, distinct, next_step, rank, scored_after
 from pipeline.searches.settings import BeamConfig, DvtsConfig
 
 
@@ -25,7 +25,7 @@ class Beam(Search):
         made = Candidates(own)
         beams, draws = [Scored(node=task.root)], own.n
         for _ in range(own.max_steps):
-            steps = [next_step(task, own, beam, draw) for beam in beams for draw in range(draws)]
+            steps = [_rival(task, own, beam, draw) for beam in beams for draw in range(draws)]
             grown = yield from together(steps)
             draws = own.width
             made.add(grown)
@@ -68,7 +68,7 @@ class Dvts(Search):
         best = Scored(node=task.root)
         first = number * own.width
         for _ in range(own.max_steps):
-            grown = yield from together([next_step(task, own, best, first + draw) for draw in range(own.width)])
+            grown = yield from together([_rival(task, own, best, first + draw) for draw in range(own.width)])
             first = 0
             ended += [each for each in grown if each.node.ended]
             best = min(grown, key=rank)
@@ -77,13 +77,12 @@ class Dvts(Search):
         return ended
 
 
-def next_step(task: Task, own: BeamConfig | DvtsConfig, before: Scored, draw: int) -> Steps[Scored]:
+def _rival(task: Task, own: BeamConfig | DvtsConfig, before: Scored, draw: int) -> Steps[Scored]:
     """A next step with the score that it competes by: its own, or with `search.lookahead` that of where it leads."""
-    (node,) = yield from sample(before.node, draw)
-    here = yield from scored_after(before, node, task.aggregation)
-    if node.ended or not own.lookahead:
+    here = yield from next_step(task, before, draw)
+    if here.node.ended or not own.lookahead:
         return here
     # Draws below n are those of steps that may become part of a chain.
-    ahead = yield from sample(node, own.n, own.lookahead)
+    ahead = yield from sample(here.node, own.n, own.lookahead)
     there = yield from scored_after(here, ahead[-1], task.aggregation)
     return here._replace(score=there.score, reliability=there.reliability)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from scipy.special import betaincc
 
 from pipeline.searches.base import WHOLE, Found, Search, Steps, Stop, Task, sample, together
-from pipeline.searches.choice import Candidates, Scored, best_of, rank, scored_chain, stop, suffices
+from pipeline.searches.choice import Candidates, Scored, best_of, rank, scored_chain, suffices
 from pipeline.searches.settings import BestOfNConfig, MajorityConfig, WeightedConfig
 
 
@@ -72,10 +72,10 @@ class Majority(_OfChains):
     def choose(self, made: Candidates, task: Task) -> Found:
         won = vote(made.chains, task.groups, weighted=False)
         if won is None:
-            return _found(made.chains, made.chains[0] if made.chains else None, 0.0, accepted=False)
+            return made.found_as(made.chains[0] if made.chains else None, 0.0, accepted=False)
         confidence = min(won.share, won.lead)
         enough = self.settings.accept is not None and confidence >= self.settings.accept
-        return _found(made.chains, min(won.chains, key=rank), confidence, accepted=enough)
+        return made.found_as(min(won.chains, key=rank), confidence, accepted=enough)
 
 
 class Weighted(_OfChains):
@@ -96,16 +96,7 @@ class Weighted(_OfChains):
         assert best is not None
         confidence = None if best.score is None else min(won.share, best.score)
         enough = suffices(best, self.settings) and won.share >= (self.settings.accept or 0.0)
-        return _found(made.chains, best, confidence, accepted=enough)
-
-
-def _found(made: Sequence[Scored], chosen: Scored | None, confidence: float | None, *, accepted: bool) -> Found:
-    return Found(
-        candidates=tuple(chain.node for chain in made),
-        chosen=chosen.node if chosen else None,
-        confidence=confidence if chosen else None,
-        stopped=stop(accepted, made),
-    )
+        return made.found_as(best, confidence, accepted=enough)
 
 
 Groups = Callable[[Sequence[str | None]], Sequence[int | None]]

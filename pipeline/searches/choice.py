@@ -11,7 +11,19 @@ from typing import NamedTuple
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
 from pipeline.scorers.chain_scores import chain_score
-from pipeline.searches.base import Found, Node, Steps, StepScore, Stop, path_of, score, step_scores, together
+from pipeline.searches.base import (
+    Found,
+    Node,
+    Steps,
+    StepScore,
+    Stop,
+    Task,
+    path_of,
+    sample,
+    score,
+    step_scores,
+    together,
+)
 
 
 class Scored(NamedTuple):
@@ -25,16 +37,13 @@ class Scored(NamedTuple):
     reliability: float | None = None
 
 
-Rank = tuple[bool, float, str]
-
-
-def rank(scored: Scored) -> Rank:
+def rank(scored: Scored) -> tuple[bool, float, str]:
     """The better one has the smaller rank."""
     return (scored.score is None, -(scored.score or 0.0), scored.node.node_id)
 
 
 def with_scores(node: Node, steps: Sequence[StepScore], aggregation: Aggregation) -> Scored:
-    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `ChainScores`)."""
+    """A chain with the scores of its steps. If one of them is unknown, the score of the chain is (see `chain_score`)."""
     return Scored(
         node=node,
         steps=tuple(steps),
@@ -53,6 +62,12 @@ def scored_after(before: Scored, node: Node, aggregation: Aggregation) -> Steps[
     cache of prefixes, that costs as much as the score of the last one."""
     new = yield from together([score(each) for each in path_of(node)[before.node.depth :]])
     return with_scores(node, (*before.steps, *new), aggregation)
+
+
+def next_step(task: Task, before: Scored, draw: int) -> Steps[Scored]:
+    """A next step after a beginning of a chain, scored."""
+    (node,) = yield from sample(before.node, draw)
+    return (yield from scored_after(before, node, task.aggregation))
 
 
 def suffices(scored: Scored, settings: SearchConfig) -> bool:
@@ -102,17 +117,16 @@ class Candidates:
     def found(self) -> Found:
         """The end of a search that chooses the best one. Its confidence is the score."""
         best = best_of(self.chains, self.settings)
+        return self.found_as(best, None if best is None else best.score, accepted=self._accepted)
+
+    def found_as(self, chosen: Scored | None, confidence: float | None, *, accepted: bool) -> Found:
+        """The end of a search that chooses this one, if any. `accepted`: because it suffices."""
         return Found(
             candidates=tuple(chain.node for chain in self.chains),
-            chosen=best.node if best else None,
-            confidence=best.score if best else None,
-            stopped=stop(self._accepted, self.chains),
+            chosen=chosen.node if chosen else None,
+            confidence=confidence if chosen else None,
+            stopped=Stop.NO_CHAIN if not self.chains else Stop.ACCEPTED if accepted else Stop.DONE,
         )
-
-
-def stop(accepted: bool, candidates: Sequence[object]) -> Stop:
-    """Why a search ended that has made these candidates."""
-    return Stop.NO_CHAIN if not candidates else Stop.ACCEPTED if accepted else Stop.DONE
 
 
 def distinct(scored: Iterable[Scored]) -> list[Scored]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pipeline.searches.base import WHOLE, Found, Search, Steps, Task, sample, together
-from pipeline.searches.choice import Candidates, Scored, distinct, rank, scored_after
+from pipeline.searches.choice import Candidates, Scored, distinct, next_step, rank, scored_after
 from pipeline.searches.settings import MctsConfig
 
 
@@ -105,7 +105,7 @@ class Mcts(Search):
         own = self.settings
         levels: list[list[Scored]] = []
         for _ in range(own.max_steps):
-            grown = yield from together([self._step(task, before, draw) for draw in range(own.width)])
+            grown = yield from together([next_step(task, before, draw) for draw in range(own.width)])
             levels.append(grown)
             before = min(grown, key=rank)
             if before.node.ended:
@@ -116,10 +116,6 @@ class Mcts(Search):
                 end = yield from scored_after(before, nodes[-1], task.aggregation)
                 return _Simulation(levels=levels, rollout=end)
         return _Simulation(levels=levels)
-
-    def _step(self, task: Task, before: Scored, draw: int) -> Steps[Scored]:
-        (node,) = yield from sample(before.node, draw)
-        return (yield from scored_after(before, node, task.aggregation))
 
     def _add(self, leaf: _Branch, simulation: _Simulation, made: Candidates) -> None:
         """Add to the tree what a simulation has sampled, and its value to the nodes on its way."""

@@ -10,8 +10,8 @@ import random
 from collections.abc import Sequence
 from itertools import accumulate
 
-from pipeline.searches.base import Found, Search, Steps, Task, sample, together
-from pipeline.searches.choice import Candidates, Scored, scored_after
+from pipeline.searches.base import Found, Search, Steps, Task, together
+from pipeline.searches.choice import Candidates, Scored, next_step
 from pipeline.searches.settings import ParticleConfig
 
 
@@ -46,8 +46,7 @@ class Particle(Search):
     def _step(self, task: Task, before: Scored, draw: int) -> Steps[Scored]:
         if before.node.ended:
             return before
-        (node,) = yield from sample(before.node, draw)
-        return (yield from scored_after(before, node, task.aggregation))
+        return (yield from next_step(task, before, draw))
 
     def _log_weight(self, particle: Scored) -> float:
         return math.log(particle.score) / self.settings.temperature if particle.score else -math.inf

@@ -3,7 +3,7 @@
 What a plug-in raises, asks wrongly or ends with wrongly is a PluginError, which names it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -73,23 +73,27 @@ class ProblemSearch:
         is another text now. Raises PluginError as all methods do that go on with the search."""
         self.samples, self.scores, self.open, self.failed = {}, {}, {}, False
         self._start()
-        left = {each.sample_id: each for each in samples}
-        failures = [each for each in left.values() if each.draw == FAILED_DRAW]
-        for each in failures:
-            del left[each.sample_id]
-        known = {each.prefix_id: each for each in scores}
-        due = self.begin()
+        known = {each.sample_id: each for each in samples}
+        self.answered(self.begin(), known, {each.prefix_id: each for each in scores})
+        for each in known.values():
+            if each.draw == FAILED_DRAW:
+                self.fail(each)
+
+    def answered(
+        self, asks: Sequence[Ask], samples: Mapping[str, SampleAnswer], scores: Mapping[str, ScoreAnswer]
+    ) -> list[Ask]:
+        """Go on with the answers that are here, by sample and by prefix. Returns the questions that are left."""
+        due, left = [*reversed(asks)], list[Ask]()
         while due:
-            asked: list[Ask] = []
-            for ask in due:
-                if isinstance(ask, Sample):
-                    if ask.key in left:
-                        asked += self.take_sample(ask, left.pop(ask.key))
-                elif all(node.prefix_id in known for node in self.to_score(ask)):
-                    asked += self.take_scores(ask, [known[node.prefix_id] for node in self.to_score(ask)])
-            due = asked
-        for each in failures:
-            self.fail(each)
+            ask = due.pop()
+            wanted = [] if isinstance(ask, Sample) else [node.prefix_id for node in self.to_score(ask)]
+            if isinstance(ask, Sample) and ask.key in samples:
+                due += reversed(self.take_sample(ask, samples[ask.key]))
+            elif isinstance(ask, Score) and all(prefix_id in scores for prefix_id in wanted):
+                due += reversed(self.take_scores(ask, [scores[prefix_id] for prefix_id in wanted]))
+            else:
+                left.append(ask)
+        return left
 
     def begin(self) -> list[Ask]:
         """The first questions."""

@@ -49,7 +49,6 @@ def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> 
         path = path_of(node)
         answers = [each.scores.get(step.prefix_id) for step in path]
         step_scores = [None if answer is None else answer.score for answer in answers]
-        whole = chain_scores(step_scores)
         verdict = verdicts.get(node.node_id)
         reliability = [None if answer is None else answer.reliability for answer in answers]
         rows.append(
@@ -65,11 +64,8 @@ def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> 
                 "n_scored": sum(score is not None for score in step_scores),
                 "fault": next((answer.fault for answer in answers[::-1] if answer is not None and answer.fault), None),
                 "n_tokens": sum(answer.n_tokens for answer in answers if answer is not None),
-                "score_min": whole.min,
-                "score_product": whole.product,
-                "score_mean": whole.mean,
-                "score_last": whole.last,
-                "score": whole.score_by(settings.aggregation),
+                **chain_scores(step_scores),
+                "score": chain_score(step_scores, settings.aggregation),
                 "model": model,
                 "raw_step_scores": [None if answer is None else answer.raw_score for answer in answers],
                 "prefix_ids": [step.prefix_id for step in path],

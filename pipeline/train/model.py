@@ -10,7 +10,7 @@ from transformers import AutoModelForTokenClassification
 
 from pipeline.core.errors import UsageError
 from pipeline.scorers.encoding import SEPARATOR_KEY, STEPS_KEY
-from pipeline.scorers.heads import LOAD_ERRORS, not_loaded
+from pipeline.scorers.heads import loading
 
 _NAMES = {0: "bad", 1: "good"}
 
@@ -21,7 +21,7 @@ def new_model(model: str, revision: str | None, *, separator: str, layers: int |
 
     Raises UsageError if the model cannot be loaded or has fewer layers.
     """
-    try:
+    with loading("the model", model):
         loaded = AutoModelForTokenClassification.from_pretrained(
             model,
             revision=revision,
@@ -32,8 +32,6 @@ def new_model(model: str, revision: str | None, *, separator: str, layers: int |
             use_safetensors=True,
             trust_remote_code=False,
         )
-    except LOAD_ERRORS as error:
-        raise not_loaded("the model", model, error) from error
     setattr(loaded.config, SEPARATOR_KEY, separator)
     if steps is not None:
         setattr(loaded.config, STEPS_KEY, steps)

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.config.choices import Aggregation
 from pipeline.core.tables import SCORES
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score, chain_scores
 
 Rng = np.random.Generator
 
@@ -25,7 +26,6 @@ def score_row(
     model: str = "oracle",
 ) -> dict[str, Any]:
     """A row with all columns of `tables.SCORES`."""
-    whole = chain_scores(scores)
     return {
         "row": 0,
         "chain_id": f"c-{source_id}-{problem}-{len(steps)}",
@@ -42,11 +42,8 @@ def score_row(
         "n_scored": sum(score is not None for score in scores),
         "fault": "too_long" if None in scores else None,
         "n_tokens": 0,
-        "score_min": whole.min,
-        "score_product": whole.product,
-        "score_mean": whole.mean,
-        "score_last": whole.last,
-        "score": whole.last,
+        **chain_scores(scores),
+        "score": chain_score(scores, Aggregation.last),
         "model": model,
     }
 

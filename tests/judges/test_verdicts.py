@@ -11,7 +11,6 @@ from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
 from pipeline.judges.base import wrong_reading
 from pipeline.judges.registry import judge_for
 from pipeline.judges.settings import JudgeParser, JudgeTemplate, ModelJudgeConfig
-from tests.judges.hostile import HOSTILE_TEXTS, PIECES
 from tests.strategies import texts
 
 pytestmark = pytest.mark.slow
@@ -21,6 +20,24 @@ FORMS: list[tuple[JudgeTemplate, JudgeParser | None]] = [
     *((each, None) for each in JudgeTemplate if each is not JudgeTemplate.own),
     *((JudgeTemplate.own, each) for each in JudgeParser),
 ]
+HOSTILE_TEXTS = 10_000
+PIECES = (
+    *("\ud800", "\udfff\ud83d", "GOOD", "BAD", "\nStep 0:", "<step_1>", "none", "\\boxed{2}", "\\boxed{BAD}"),
+    *("\\boxed{", "\\boxed", "{", "}", "}}", "\\text{", "correct", "incorrect", "Yes", "No", "-1", "0", "1", "2", "7"),
+    *(
+        "\nStep 1:",
+        "\nStep 2:",
+        "Step 99999999999",
+        "\n### Step 1",
+        "\\fbox{",
+        "\\boxed{\\boxed{",
+        "{" * 300,
+        "}" * 300,
+    ),
+    *("\\", "$", "**", "\n", " ", "\x00", "\u2212", "\u202e", "é" * 50, "<analyze>", "</analyze>\n", "</think>", "١"),
+    *("__import__('os').system('id')", "%s%n", "{0.__class__}", "\ud83d\ude00", "9" * 500, "\\boxed{" * 50),
+)
+"""Parts of texts that a reader of verdicts may stumble over."""
 
 
 def read(
@@ -75,6 +92,8 @@ def test_the_last_index_counts_in_either_base(before: str, steps: int, base: int
         ("\\boxed{1", 0, ReadingKind.UNPARSEABLE),
         ("\\boxed{1}, no, \\boxed{none}", 0, ReadingKind.ERROR),
         ("", 0, ReadingKind.UNPARSEABLE),
+        *((f"\\boxed{{{says}}}", 0, ReadingKind.ERROR) for says in ("paragraph_1", "step 1", " 1 ")),
+        *((f"\\boxed{{{says}}}", 0, ReadingKind.UNPARSEABLE) for says in ("one", "1.5", "1, 2", r"\text{Paragraph }1")),
     ],
 )
 def test_an_index_outside_the_chain_is_no_verdict(text: str, base: int, kind: ReadingKind) -> None:
@@ -163,21 +182,9 @@ def test_lines_may_hold_words_without_boxes() -> None:
 
 def test_ten_thousand_hostile_texts_raise_nothing() -> None:
     draw = random.Random(1)
-    pieces = (
-        *PIECES,
-        "\ud800",
-        "\udfff\ud83d",
-        "GOOD",
-        "BAD",
-        "\nStep 0:",
-        "<step_1>",
-        "none",
-        "\\boxed{2}",
-        "\\boxed{BAD}",
-    )
     finishes = list(Finish)
     for number in range(HOSTILE_TEXTS):
-        text = "".join(draw.choices(pieces, k=draw.randrange(40)))
+        text = "".join(draw.choices(PIECES, k=draw.randrange(40)))
         template, parser = FORMS[number % len(FORMS)]
         read(text, draw.randrange(1, 5), template, parser, draw.choice(finishes))
 

@@ -186,13 +186,6 @@ def test_a_search_gets_the_score_of_the_last_step() -> None:
     assert found.fault == ""
 
 
-def test_many_chains_are_judged_at_once_and_equal_ones_too() -> None:
-    chains = [chain(number % 3, f"{number % 3} + 0?", "It is so.", "Done.") for number in range(30)]
-    found = judged(lambda prompt, vote: f"\\boxed{{{prompt.partition('Problem]')[2].strip()[0]}}}", *chains)
-    wanted = {0: (0.0, 0.0), 1: (1.0, 0.0), 2: (None, None)}
-    assert [each.scores for each in found] == [wanted[number % 3] for number in range(30)]
-
-
 @pytest.mark.parametrize(
     ("own", "said"),
     [
@@ -209,16 +202,12 @@ def test_settings_that_do_not_fit_together_are_refused(own: Any, said: str) -> N
     assert said in str(error.value)
 
 
-def test_one_vote_is_greedy_and_several_are_sampled_as_published() -> None:
-    def sampled(**own: Any) -> tuple[float, float, int]:
-        found = Generative(GenerativeConfig(model="judge", **own)).sampling()
-        return found.temperature, found.top_p, found.top_k
-
-    assert sampled() == (0.0, 1.0, 0)
-    assert sampled(votes=8) == (1.0, 0.9, 0)
-    assert sampled(votes=8, style=JudgeStyle.think_prm) == (0.7, 1.0, 0)
-    assert sampled(votes=8, style=JudgeStyle.gen_prm) == (0.6, 0.95, 20)
-    assert sampled(votes=8, temperature=0.2, top_p=0.5) == (0.2, 0.5, 0)
+@pytest.mark.parametrize(("extensions", "top_k"), [(True, 20), (False, 0)])
+def test_votes_are_sampled_as_published_as_far_as_servers_know_it(extensions: bool, top_k: int) -> None:
+    servers = ScorerServers(extensions=extensions)
+    config = GenerativeConfig(model="judge", votes=8, style=JudgeStyle.gen_prm, openai=servers)
+    found = Generative(config).sampling()
+    assert (found.temperature, found.top_p, found.top_k) == (0.6, 0.95, top_k)
 
 
 @pytest.mark.parametrize("urls", [[], ["http://h:1/v1"]], ids=["vLLM here", "servers"])

@@ -1,26 +1,20 @@
 """Verdicts in what models write: the last complete one counts, and nothing raises."""
 
-import random
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.records import Finish, StepOpinion
+from pipeline.core.records import Reading, ReadingKind, StepOpinion
 from pipeline.judges.boxes import boxes
 from pipeline.judges.templates import gen_prm, think_prm
-from pipeline.judges.templates.process_bench import ProcessBench, critique_prompt
+from pipeline.judges.templates.process_bench import critique_prompt
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
-from pipeline.scorers.generative.votes import Judged, Vote, after_first_error, first_error_vote, step_scores
-from tests.judges.hostile import HOSTILE_TEXTS, PIECES
+from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
 from tests.strategies import texts
 
 pytestmark = pytest.mark.slow
-
-
-def vote_of(text: str, steps: int, base: int) -> Vote:
-    return first_error_vote(ProcessBench(base).read([text], Finish.STOP, steps), steps)
 
 
 def says(text: str) -> list[str]:
@@ -56,35 +50,13 @@ def test_a_box_is_found_wherever_it_stands(before: str, verdict: str, after: str
     assert text[box.begin : box.end] == f"\\boxed{{\\text{{{verdict}}}}}"
 
 
-@given(st.integers(1, 12), st.integers(0, 1), st.data())
-def test_an_index_is_the_first_error_in_either_base(steps: int, base: int, data: st.DataObject) -> None:
-    error = data.draw(st.integers(0, steps - 1))
-    vote = vote_of(f"Is it \\boxed{{-1}}? No: \\boxed{{{error + base}}}.", steps, base)
-    assert vote == [1.0] * error + [0.0] * (steps - error)
-    assert vote_of("\\boxed{0}, no, \\boxed{-1}", steps, base) == [1.0] * steps
-    for outside in (steps + base, base - 1 if base else 99, -2):
-        assert vote_of(f"\\boxed{{{outside}}}", steps, base) == [None] * steps
-
-
-@pytest.mark.parametrize("text", [r"\boxed{paragraph_1}", r"\boxed{step 1}", r"\boxed{ 1 }"])
-def test_an_index_may_say_what_it_is_of(text: str) -> None:
-    assert vote_of(text, 3, 0) == [1.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "It is in paragraph 1.",
-        r"\boxed{one}",
-        r"\boxed{1.5}",
-        r"\boxed{1, 2}",
-        r"\boxed{1",
-        r"\boxed{\text{Paragraph }1}",
-    ],
-)
-def test_an_answer_without_an_index_says_nothing(text: str) -> None:
-    assert vote_of(text, 2, 0) == [None, None]
+@given(st.integers(1, 12), st.data())
+def test_a_first_error_is_a_vote_on_all_steps(steps: int, data: st.DataObject) -> None:
+    error = data.draw(st.integers(1, steps))
+    found = Reading(kind=ReadingKind.ERROR, first_error=error)
+    assert first_error_vote(found, steps) == [1.0] * (error - 1) + [0.0] * (steps - error + 1)
+    assert first_error_vote(Reading(kind=ReadingKind.NO_ERROR), steps) == [1.0] * steps
+    assert first_error_vote(Reading(kind=ReadingKind.OUT_OF_RANGE), steps) == [None] * steps
 
 
 def step_verdicts(text: str, steps: int) -> list[str | None]:
@@ -141,7 +113,7 @@ votes_of_three = st.lists(
 def test_votes_are_averaged_and_their_agreement_is_the_reliability(
     votes: list[list[float | None]], left_out: int
 ) -> None:
-    scores = step_scores(Judged(votes=votes, left_out=left_out), 3 + left_out)
+    scores = step_scores(votes, 3 + left_out, left_out=left_out)
     assert len(scores.scores) == len(scores.positions) == 3 + left_out
     said = [[vote[step] for vote in votes if vote[step] is not None] for step in range(3)]
     for votes_of_step, score in zip(said, scores.scores, strict=False):
@@ -153,28 +125,10 @@ def test_votes_are_averaged_and_their_agreement_is_the_reliability(
     assert scores.fault == (TOO_LONG if left_out else UNREADABLE if [] in said else "")
 
 
-def test_ten_thousand_hostile_texts_raise_nothing() -> None:
-    draw = random.Random(0)
-    for _ in range(HOSTILE_TEXTS):
-        text = "".join(draw.choices(PIECES, k=draw.randrange(40)))
-        for votes in (
-            vote_of(text, 3, 0),
-            after_first_error([None if box is None else 1.0 for box in think_prm.verdict_boxes(text, 3, 1)]),
-            [float(gen_prm.judgement(text) is StepOpinion.GOOD)] * 3,
-        ):
-            assert len(votes) == 3
-            assert all(vote is None or 0.0 <= vote <= 1.0 for vote in votes)
-
-
-@pytest.mark.parametrize(
-    "piece", ["\\boxed{", "\\boxed{{", "\\boxed{\\text{", "\nStep 1", "\\boxed{1", "{", "\n" + " " * 20]
-)
-def test_a_megabyte_of_the_same_piece_is_read_to_its_end(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+@pytest.mark.parametrize("piece", ["\\boxed{", "\\boxed{{", "\\boxed{1", "{"])
+def test_a_megabyte_of_the_same_piece_is_no_judgement(piece: str) -> None:
     # A reader that begins again at every brace would not end before the time limit of tests.
-    assert vote_of(text, 3, 0) == [None] * 3
-    assert think_prm.verdict_boxes(text, 3, 1) == [None] * 3
-    assert gen_prm.judgement(text) is None
+    assert gen_prm.judgement(piece * (1_000_000 // len(piece))) is None
 
 
 def test_prompts_keep_what_looks_like_a_field() -> None:

@@ -4,7 +4,6 @@ A problem's chains are few, and a draw is one of them. So the choice among n dra
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 
@@ -115,19 +114,6 @@ def weighted_sampled(chains: AllChains, n: int, samples: int, rng: np.random.Gen
     counts = rng.multinomial(n, chains.chances / chains.chances.sum(), size=samples).astype(np.float64)
     sums = counts @ (np.eye(int(chains.groups.max()) + 1)[chains.groups] * chains.scores[:, None])
     return float((sums.argmax(axis=1) == 0).mean())
-
-
-def rewritten_once(chains: AllChains, bad_steps: Sequence[int]) -> float:
-    """P(a chain that is written again once, from step `bad_steps[i]` on, counted from 0, is right); the better one counts."""
-    total = 0.0
-    for number, path in enumerate(chains.paths):
-        kept = path[: bad_steps[number]]
-        begins = np.array([other[: len(kept)] == kept for other in chains.paths])
-        again = chains.chances * begins / (chains.chances * begins).sum()
-        better = chains.scores > chains.scores[number]
-        won = np.where(better, chains.right, chains.right[number])
-        total += float(chains.chances[number] * (again * won).sum())
-    return total
 
 
 def policy_tokens(chains: AllChains, n: int) -> float:

@@ -7,7 +7,6 @@ import pytest
 
 from pipeline.searches.base import Found
 from pipeline.searches.choice import Scored, rank
-from pipeline.searches.settings import RegenerateFrom
 from tests.searches import closed_forms
 from tests.searches.closed_forms import AllChains, all_chains
 from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, search_of
@@ -15,21 +14,20 @@ from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, se
 pytestmark = pytest.mark.slow
 KIND = WorldKind(seed=1, depth=3, branching=3, mean=0.4, auc=0.8)
 SMALL = WorldKind(seed=2, depth=2, branching=2, mean=0.4, auc=0.7)
-LONG = WorldKind(seed=4, depth=6, branching=2, mean=0.3, auc=0.95)
 PROBLEMS = 20
 TIMES = 60
 """Searches of each problem, with other draws."""
 
 
 def measured(
-    kind: WorldKind, method: str, good: Callable[[TreeWorld, Found], bool], times: int = TIMES, **settings: object
+    kind: WorldKind, method: str, good: Callable[[TreeWorld, Found], bool], **settings: object
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """For each problem, the share of searches whose result is good."""
     search = search_of(method, **settings)
     shares = []
     for number in range(PROBLEMS):
         worlds = [
-            TreeWorld(kind, problem_of(number), newest_only=search.newest_only, seed=time) for time in range(times)
+            TreeWorld(kind, problem_of(number), newest_only=search.newest_only, seed=time) for time in range(TIMES)
         ]
         shares.append(np.mean([good(world, found_by(search, world)) for world in worlds]))
     return np.array(shares)
@@ -39,10 +37,10 @@ def chose_right(world: TreeWorld, found: Found) -> bool:
     return world.right(found.chosen)
 
 
-def deviation(shares: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: list[float], times: int = TIMES) -> float:
+def deviation(shares: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: list[float]) -> float:
     """How many standard errors the mean share lies from the mean of the true probabilities."""
     exact = np.array(truth)
-    error = np.sqrt((exact * (1 - exact)).sum() / times) / len(exact)
+    error = np.sqrt((exact * (1 - exact)).sum() / TIMES) / len(exact)
     return float((shares.mean() - exact.mean()) / error)
 
 
@@ -86,38 +84,6 @@ def test_majority_by_series_is_majority_by_counting() -> None:
         votes = counts @ np.eye(int(chains.groups.max()) + 1)[chains.groups]
         lead = votes == votes.max(axis=1, keepdims=True)
         assert closed_forms.majority(chains, 5) == pytest.approx((lead[:, 0] / lead.sum(axis=1)).mean(), abs=0.015)
-
-
-def bad_step(world: TreeWorld, path: tuple[int, ...], *, largest_drop: bool) -> int:
-    """The step, from 0, from which a chain is written again. The score before the first one is guessed from it and 1/2."""
-    scores = [world.score(path[: depth + 1]).score or 0.0 for depth in range(len(path))]
-    if not largest_drop:
-        return scores.index(min(scores))
-    falls = [before - after for before, after in zip([(0.5 + scores[0]) / 2, *scores], scores, strict=False)]
-    return falls.index(max(falls))
-
-
-def rewritten_once(start: RegenerateFrom) -> list[float]:
-    truth = []
-    for number in range(PROBLEMS):
-        world, chains = TreeWorld(LONG, problem_of(number)), all_chains(LONG, number)
-        largest_drop = start is RegenerateFrom.largest_drop
-        steps = [bad_step(world, path, largest_drop=largest_drop) for path in chains.paths]
-        truth.append(closed_forms.rewritten_once(chains, steps))
-    return truth
-
-
-def test_a_chain_that_is_written_again_once() -> None:
-    times = 240
-    drop, weakest = rewritten_once(RegenerateFrom.largest_drop), rewritten_once(RegenerateFrom.weakest)
-    by_drop, by_weakest = (
-        measured(LONG, "regenerate", chose_right, times, n=1, chains=1, start=start)
-        for start in (RegenerateFrom.largest_drop, RegenerateFrom.weakest)
-    )
-    assert abs(deviation(by_drop, drop, times)) < 2.5
-    assert abs(deviation(by_weakest, weakest, times)) < 2.5
-    assert deviation(by_drop, weakest, times) > 4, "this would show one in the place of the other"
-    assert deviation(by_weakest, drop, times) < -4
 
 
 def test_a_choice_of_the_worst_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

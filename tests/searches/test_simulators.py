@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from pipeline.searches.settings import RegenerateFrom
 from tests.searches import naive
 from tests.searches.naive import Policy, Simulator
 from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, search_of
@@ -38,6 +39,11 @@ METHODS: dict[str, tuple[str, dict[str, object], Simulator]] = {
         lambda policy: naive.mcts(policy, 6, 2, 0.5, 3, rollout=True),
     ),
     "regenerate": ("regenerate", {"n": 6, "chains": 2}, lambda policy: naive.regenerate(policy, 6, 2)),
+    "regenerate from the weakest": (
+        "regenerate",
+        {"n": 2, "chains": 1, "start": RegenerateFrom.weakest},
+        lambda policy: naive.regenerate(policy, 2, 1, largest_drop=False),
+    ),
 }
 
 

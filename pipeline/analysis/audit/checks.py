@@ -14,7 +14,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Totals
 from pipeline.core.tables import CHAINS, SCORES
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score
 from pipeline.storage.run_record import CHECK, SCORE
 from pipeline.storage.score_files import TABLE, score_totals
 from pipeline.storage.storage import Storage
@@ -111,9 +111,8 @@ def _score_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Setting
     aggregations = [*Aggregation, Aggregation(settings.get("aggregation"))]
     names = [*(f"score_{each.value}" for each in Aggregation), "score"]
     for chain, steps, scores, n_scored, *said in _rows(named, "chain_id", "steps", "step_scores", "n_scored", *names):
-        whole = chain_scores(scores)
         follow = n_scored == sum(score is not None for score in scores) and len(scores) == len(steps)
-        if not follow or said != [whole.score_by(each) for each in aggregations]:
+        if not follow or said != [chain_score(scores, each) for each in aggregations]:
             yield f"the scores of chain {chain} do not follow from those of its steps"
 
 

@@ -1,6 +1,7 @@
-"""`report` of a run of `search`: its page, and the lines in the terminal."""
+"""`report` of a run of `search`: what it shows, its page, and the lines in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import polars as pl
@@ -8,10 +9,15 @@ import polars as pl
 from pipeline.analysis.report.page import Inset, Page, Section, Table, Tile, foot, format_time, html
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
-from pipeline.analysis.searches.figures import RunFigures, SearchFigures
-from pipeline.analysis.searches.read import KNOWN
-from pipeline.analysis.searches.run_data import SearchRunData, load_search_data, run_lines
-from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, percent, trust_sentences
+from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
+from pipeline.analysis.searches.read import KNOWN, search_figures, search_run
+from pipeline.analysis.searches.sentences import (
+    UNREADABLE,
+    claim_sentences,
+    percent,
+    search_lines,
+    trust_sentences,
+)
 from pipeline.analysis.searches.trees import searched_problems
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
@@ -24,9 +30,19 @@ from pipeline.core.formatting import (
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
+from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
+from pipeline.storage.starts import Starts, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_search import stored_search
+from pipeline.storage.stored_chain_run import StoredChainRun
+from pipeline.storage.stored_search import (
+    CANDIDATES,
+    SEARCHES,
+    StoredSearch,
+    search_frames,
+    search_input,
+    stored_search,
+)
 
 KIND = "search"
 STOPPED = {
@@ -36,6 +52,61 @@ STOPPED = {
     Stop.FAILED: "the problem killed engines",
 }
 """Why a search ended, in words."""
+_COLUMNS = (
+    *("row", "gold_answer", "chosen", "final_answer", "outcome", "verdict", "confidence", "trusted", "stopped"),
+    *("policy_tokens", "policy_prompt_tokens", "scorer_tokens", "scorer_computed", "seconds"),
+)
+_SEED = 0
+"""Of the bootstrap. A page that is written again has the same figures."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRunData:
+    """What is shown of a run; it is about finished units. `searches`: one row per problem, without its text; `unreadable` marks
+    those with a known answer that the grader cannot read. `totals` and `figures`: None while no unit is finished. `scorer`:
+    identity of the scorer, empty where no problem has a candidate. `made_up`: why the steps are no evidence; empty where they
+    are."""
+
+    stored: StoredSearch
+    searches: pl.DataFrame
+    totals: SearchFigures | None
+    figures: RunFigures | None
+    scorer: str
+    starts: Starts
+    made_up: str
+
+    @property
+    def unfinished(self) -> str:
+        """How many units are not finished, in words; empty where all are."""
+        return format_unfinished(self.run.unfinished, len(self.run.units)) if self.run.unfinished else ""
+
+    @property
+    def run(self) -> StoredChainRun:
+        return self.stored.run
+
+    def lines(self) -> Iterator[str]:
+        """The run in a few lines."""
+        if self.made_up:
+            yield f"policy    {self.made_up}"
+        if self.totals is not None and self.figures is not None:
+            yield from search_lines(self.totals, self.figures)
+
+
+def load_search_data(stored: StoredSearch) -> SearchRunData:
+    """Raises StoreError for a missing or damaged file."""
+    frames = list(search_frames(stored, SEARCHES, _COLUMNS))
+    given = search_input(stored)
+    unreadable = pl.col("row").is_in(sorted(given.unreadable)).alias("unreadable")
+    models = [str(each) for frame in search_frames(stored, CANDIDATES, ["model"]) for each in frame["model"].unique()]
+    return SearchRunData(
+        stored=stored,
+        searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
+        totals=search_figures(stored, given) if frames else None,
+        figures=run_figures(search_run(stored, "this run", given), _SEED) if frames else None,
+        scorer=", ".join(dict.fromkeys(models)),
+        starts=read_starts(stored.storage),
+        made_up=made_up_text(stored.run.identity, "steps") if frames else "",
+    )
 
 
 def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:
@@ -47,14 +118,12 @@ def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[s
     if config.planned is not None:
         raise UsageError(f"planned={config.planned}: a run of `search` has no plan; leave it out")
     stored = stored_search(storage, partial=True)
-    found = load_search_data(storage, stored)
+    found = load_search_data(stored)
     total = found.searches.height
     browser = build_search_browser(searched_problems(stored), total, config.chains) if total and config.chains else None
-    units = [f"units     {format_unfinished(found.unfinished, found.units)}"] if found.unfinished else []
-    return html(search_page(found, browser, foot("report", {"run_dir": config.run_dir[0]}))), [
-        *units,
-        *run_lines(found),
-    ]
+    units = [f"units     {found.unfinished}"] if found.unfinished else []
+    page = search_page(found, browser, foot("report", {"run_dir": config.run_dir[0]}))
+    return html(page), [*units, *found.lines()]
 
 
 def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ...]) -> Page:
@@ -63,7 +132,7 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
     if found.totals is not None and found.figures is not None:
         sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
-        title=found.run_dir,
+        title=found.stored.storage.run_dir,
         kind=KIND,
         details=_details(found),
         banners=tuple(_banners(found)),
@@ -75,28 +144,29 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
 
 
 def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
+    identity = found.run.identity
+
     def setting(key: str) -> str:
-        value = found.identity.get(key)
+        value = identity.get(key)
         return "-" if value is None else str(value)
 
-    unfinished = format_unfinished(found.unfinished, found.units) if found.unfinished else "finished"
     details = [
-        ("state", unfinished),
+        ("state", found.unfinished or "finished"),
         ("method", _method(found, setting("search.method"), setting("search.n"))),
         ("aggregation", setting("search.aggregation")),
-        ("policy", setting("policy.model") if found.identity.get("policy.model") else setting("policy.kind")),
+        ("policy", setting("policy.model") if identity.get("policy.model") else setting("policy.kind")),
         ("scorer", found.scorer or "-"),
     ]
-    if found.identity.get("search.accept") is not None:
+    if identity.get("search.accept") is not None:
         details.append(("accept", setting("search.accept")))
-    if found.identity.get("calibration") is not None:
+    if identity.get("calibration") is not None:
         details.append(("scores", "calibrated: probabilities"))
-    if found.starts:
-        first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
-        hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
+    if starts := found.starts.starts:
+        first, last = starts[0], max(starts, key=lambda start: start.at)
+        hosts = ", ".join(dict.fromkeys(start.host for start in starts))
         details += [
             ("when", f"{format_time(first.began_at)} to {format_time(last.at)} UTC"),
-            ("starts", f"{len(found.starts)} on {hosts}"),
+            ("starts", f"{len(starts)} on {hosts}"),
         ]
     return tuple(details)
 
@@ -109,13 +179,9 @@ def _method(found: SearchRunData, method: str, n: str) -> str:
 def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
-        rest = (
-            f"everything below is about the other {found.units - found.unfinished:,}. "
-            if found.totals is not None
-            else "there is no result yet. "
-        )
-        what = format_unfinished(found.unfinished, found.units)
-        said.append(f"{what}: {rest}Finish the run with `search`, then write this page again.")
+        done = f"everything below is about the other {len(found.run.units) - found.run.unfinished:,}"
+        rest = "there is no result yet" if found.totals is None else done
+        said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
         said.append(f"{_sentence(found.made_up)}.")
     if found.totals is not None and (
@@ -124,8 +190,8 @@ def _banners(found: SearchRunData) -> list[str]:
         said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
-    if found.damaged_starts:
-        said.append(f"{_sentence(first_of(found.damaged_starts))} cannot be read.")
+    if found.starts.damaged:
+        said.append(f"{_sentence(first_of(found.starts.damaged))} cannot be read.")
     return said
 
 

@@ -1,6 +1,5 @@
 """Reads runs of `search` for their analyses."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -77,67 +76,63 @@ def _searches(
         ends = pl.col("prefix_ids").list.last().alias(_ENDS)
         for row in frame.with_columns(ends).drop("prefix_ids").iter_rows(named=True):
             candidates[row["row"]].append(row)
+    has_choice = pl.col("chosen").is_not_null()
+    right = pl.when(has_choice).then(pl.col("outcome")).otherwise(statement=False)
     for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
-        for row in frame.iter_rows(named=True):
-            yield _search(row, candidates.pop(row["row"], []), given, computed.get(row["row"], {}))
+        found = frame.select(
+            *("row", "problem_id", "trusted", "policy_tokens", "seconds"),
+            known=KNOWN,
+            unreadable=pl.col("row").is_in(sorted(given.unreadable)),
+            given=pl.col("row").is_in(sorted(given.given)),
+            right=pl.when(KNOWN).then(right),
+            has_choice=has_choice,
+            confidence=pl.col("confidence").fill_nan(None),
+            scorer_tokens="scorer_computed",
+        )
+        for row in found.iter_rows(named=True):
+            number = row.pop("row")
+            of = _candidates(candidates.pop(number, []), computed.get(number, {}), known=row["known"])
+            yield ProblemSearch(**row, candidates=of)
 
 
-def _search(
-    row: Mapping[str, Any], of: Sequence[Mapping[str, Any]], given: SearchInput, computed: Mapping[str, int]
-) -> ProblemSearch:
-    known = row["gold_answer"] is not None or row["outcome"] is not None
+def _candidates(of: Sequence[Mapping[str, Any]], computed: Mapping[str, int], *, known: bool) -> Candidates:
     judged = [each["outcome"] if known else None for each in of]
-    return ProblemSearch(
-        problem_id=row["problem_id"],
-        known=known,
-        unreadable=row["row"] in given.unreadable,
-        given=row["row"] in given.given,
-        right=(False if row["chosen"] is None else row["outcome"]) if known else None,
-        has_choice=row["chosen"] is not None,
-        confidence=None if row["confidence"] is None or math.isnan(row["confidence"]) else row["confidence"],
-        trusted=row["trusted"],
-        policy_tokens=row["policy_tokens"],
-        scorer_tokens=row["scorer_computed"],
-        seconds=row["seconds"],
-        candidates=Candidates(
-            scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
-            right=np.array([right is True for right in judged], dtype=np.bool_),
-            graded=np.array([right is not None for right in judged], dtype=np.bool_),
-            scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
-        ),
+    return Candidates(
+        scores=np.array([np.nan if each["score"] is None else each["score"] for each in of], dtype=np.float64),
+        right=np.array([right is True for right in judged], dtype=np.bool_),
+        graded=np.array([right is not None for right in judged], dtype=np.bool_),
+        scored=tuple((count, computed.get(end, 0)) for end, count in Counter(each[_ENDS] for each in of).items()),
     )
 
 
 def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
     """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
     searches = pl.concat(search_frames(stored, SEARCHES, _COUNTED + _SUMMED))
-    known = searches.filter(KNOWN)
     ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
-    graded = known.filter(~ungraded)
-    trusted = searches.filter(pl.col("trusted"))
-    graded_trusted = trusted.filter(pl.col("outcome").is_not_null())
+    graded, right = KNOWN & ~ungraded, pl.col("outcome").fill_null(value=False)
+    graded_trusted = pl.col("trusted") & pl.col("outcome").is_not_null()
+    counts = {
+        "known": KNOWN,
+        "unreadable": KNOWN & ungraded & pl.col("row").is_in(sorted(given.unreadable)),
+        "graded": graded,
+        "right": graded & right,
+        "chosen": pl.col("chosen").is_not_null(),
+        "trusted": pl.col("trusted"),
+        "graded_trusted": graded_trusted,
+        "right_trusted": graded_trusted & right,
+    }
+    found = searches.select(**{name: each.sum() for name, each in counts.items()}).row(0, named=True)
+    sums = searches.select(pl.col(_SUMMED).sum()).row(0, named=True)
     confidences = searches["confidence"].drop_nulls().drop_nans().to_list()
     ends = search_frames(stored, CANDIDATES, ["chosen", "cut"])
     return SearchFigures(
+        **{**sums, **found, "trusted": None if stored.accept is None else found["trusted"]},
         problems=searches.height,
-        known=known.height,
-        unreadable=known.filter(ungraded & pl.col("row").is_in(sorted(given.unreadable))).height,
-        graded=graded.height,
-        right=_right(graded),
-        chosen=searches.height - searches["chosen"].null_count(),
-        trusted=None if stored.accept is None else trusted.height,
         highest=max(confidences, default=None),
-        graded_trusted=graded_trusted.height,
-        right_trusted=_right(graded_trusted),
         cut=sum(int((frame["chosen"] & frame["cut"]).sum()) for frame in ends),
         seconds_sampling=_seconds(stored, SAMPLES),
         seconds_scoring=_seconds(stored, STEP_SCORES),
-        **{name: int(searches[name].sum()) for name in _SUMMED},
     )
-
-
-def _right(frame: pl.DataFrame) -> int:
-    return int(frame["outcome"].fill_null(value=False).sum())
 
 
 def _seconds(stored: StoredSearch, table: str) -> float:

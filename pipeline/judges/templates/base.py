@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Completion, Finish, Reading
+from pipeline.judges.verdicts import unwritten
 
 Messages = Sequence[dict[str, str]]
 """A conversation: `role` and `content` of each turn."""
@@ -101,9 +103,29 @@ class Template(Protocol):
         ...
 
     @abstractmethod
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        """`read` of a critique that has a text."""
+        ...
+
     def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
         """See `Judge.read`."""
-        ...
+        return unwritten(turns, finish) or self.verdict(turns, finish, steps)
+
+    @classmethod
+    def sampled(
+        cls, votes: int, *, temperature: float | None, top_p: float | None, top_k: int | None, max_tokens: int
+    ) -> SamplingConfig:
+        """How votes are sampled. What is None is as published, but for one vote, which is not sampled."""
+        if temperature is None:
+            temperature = cls.sampling.temperature if votes > 1 else 0.0
+        sampled = temperature > 0
+        return SamplingConfig(
+            temperature=temperature,
+            top_p=(cls.sampling.top_p if top_p is None else top_p) if sampled else 1.0,
+            top_k=(cls.sampling.top_k if top_k is None else top_k) if sampled else 0,
+            max_tokens=max_tokens,
+            stop=list(cls.stop),
+        )
 
 
 def failed(written: Written) -> bool:
@@ -114,11 +136,6 @@ def failed(written: Written) -> bool:
 def tokens(written: Written) -> int:
     """The number of tokens read and written."""
     return len(written.prompt) + sum(completion.n_tokens for completion in written.completions)
-
-
-def unwritten_critiques(votes: int, finish: Finish) -> list[WrittenCritique]:
-    """Critiques without a text."""
-    return [WrittenCritique(turns=(), finish=finish) for _ in range(votes)]
 
 
 def tagged_steps(steps: Sequence[str], base: int) -> str:

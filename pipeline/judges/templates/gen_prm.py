@@ -15,9 +15,9 @@ P(No) at the judgement, as in `genprm_inference.py`; the likelier word is then w
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
+from pipeline.core.records import ChainText, Completion, Finish, Reading, StepOpinion
 from pipeline.judges.boxes import boxes
 from pipeline.judges.templates.base import (
     Messages,
@@ -30,35 +30,14 @@ from pipeline.judges.templates.base import (
     WrittenCritiques,
     failed,
     tokens,
-    unwritten_critiques,
 )
-from pipeline.judges.verdicts import opinions_reading, unwritten
+from pipeline.judges.verdicts import opinions_reading
 
 WORDS = ("Yes", "No")
 _SYSTEM = "You are a math teacher. Your task is to review and critique the paragraphs in solution step by step."
 _END_OF_ANALYSIS = "</analyze>"
 _JUDGEMENT = "<output>\n**Judgement**: $\\boxed"
 _OPINIONS = {"yes": StepOpinion.GOOD, "no": StepOpinion.BAD}
-
-
-@dataclass(slots=True)
-class _Vote:
-    """A critique that grows by a turn for each step."""
-
-    turns: list[str] = field(default_factory=list)
-    shares: list[float | None] = field(default_factory=list)
-    finish: Finish = Finish.STOP
-    n_tokens: int = 0
-    n_prompt_tokens: int = 0
-
-    def ended(self, finish: Finish | None = None) -> WrittenCritique:
-        return WrittenCritique(
-            turns=tuple(self.turns),
-            finish=finish or self.finish,
-            n_tokens=self.n_tokens,
-            n_prompt_tokens=self.n_prompt_tokens,
-            shares=tuple(self.shares),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,48 +61,35 @@ class GenPrm(Template):
 
     async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
         steps, total = len(chain.steps), 0
+        votes = [WrittenCritique(turns=(), finish=Finish.STOP)] * writer.votes
         if writer.whole_chains and writer.prompt(self._shortest(chain), "") is None:
-            return WrittenCritiques(critiques=unwritten_critiques(writer.votes, Finish.TOO_LONG), left_out=steps)
-        votes = [_Vote() for _ in range(writer.votes)]
+            return WrittenCritiques(critiques=_ended(votes, Finish.TOO_LONG), left_out=steps)
         messages: Messages = [{"role": "system", "content": _SYSTEM}]
         for number in range(steps):
             messages = [*messages, {"role": "user", "content": _user(chain, number)}]
             opening = self._opening(number)
             prompt = writer.prompt(messages, opening)
             if prompt is None:
-                cut = [vote.ended(Finish.TOO_LONG) for vote in votes]
+                cut = _ended(votes, Finish.TOO_LONG)
                 return WrittenCritiques(critiques=cut, left_out=steps - number, tokens=total)
             analysed = await writer.write(chain, prompt, writer.votes)
             if failed(analysed):
-                lost = [vote.ended(Finish.ENGINE_FAILED) for vote in votes]
-                return WrittenCritiques(critiques=lost, failed=True, left_out=steps)
-            total += tokens(analysed)
+                return WrittenCritiques(critiques=_ended(votes, Finish.ENGINE_FAILED), failed=True, left_out=steps)
             critiques = [opening + ended(completion.text) + _JUDGEMENT for completion in analysed.completions]
             judged = await asyncio.gather(
                 *(_judgement(chain, writer, messages, critique, shares) for critique in critiques)
             )
-            for vote, analysis, critique, each in zip(votes, analysed.completions, critiques, judged, strict=True):
-                vote.turns.append(critique + each.text)
-                vote.n_tokens += analysis.n_tokens
-                vote.n_prompt_tokens += len(analysed.prompt)
-                vote.finish = analysis.finish
-                if shares is not None:
-                    vote.shares.append(each.share)
-                elif each.written is None:
-                    vote.finish = Finish.TOO_LONG
-                if each.written is not None:
-                    (completion,) = each.written.completions
-                    vote.finish = completion.finish
-                    vote.n_tokens += completion.n_tokens
-                    vote.n_prompt_tokens += len(each.written.prompt)
-                    total += tokens(each.written)
-            messages = [*messages, {"role": "assistant", "content": votes[0].turns[-1]}]
-        return WrittenCritiques(critiques=[vote.ended() for vote in votes], tokens=total)
+            total += tokens(analysed) + sum(tokens(each.written) for each in judged if each.written is not None)
+            turns = [critique + each.text for critique, each in zip(critiques, judged, strict=True)]
+            of_votes = zip(votes, turns, analysed.completions, judged, strict=True)
+            votes = [
+                _grown(vote, turn, (len(prompt), analysis), each, with_share=shares is not None)
+                for vote, turn, analysis, each in of_votes
+            ]
+            messages = [*messages, {"role": "assistant", "content": turns[0]}]
+        return WrittenCritiques(critiques=votes, tokens=total)
 
-    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        missing = unwritten(turns, finish)
-        if missing is not None:
-            return missing
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
         said = [judgement(judged_part(turn)) for turn in turns[:steps]]
         return opinions_reading((*said, *[None] * (steps - len(said))), finish)
 
@@ -155,6 +121,29 @@ async def _judgement(
         return _Judgement(text=said, share=share)
     written = await writer.write(chain, prompt, 1)
     return _Judgement(text=written.completions[0].text, written=written)
+
+
+def _grown(
+    vote: WrittenCritique, turn: str, analysed: tuple[int, Completion], judged: _Judgement, *, with_share: bool
+) -> WrittenCritique:
+    """A critique with one more turn. `analysed`: the tokens of the prompt of its analysis, and the analysis."""
+    asked = [analysed]
+    finish = analysed[1].finish if with_share else Finish.TOO_LONG
+    if judged.written is not None:
+        (completion,) = judged.written.completions
+        asked.append((len(judged.written.prompt), completion))
+        finish = completion.finish
+    return WrittenCritique(
+        turns=(*vote.turns, turn),
+        finish=finish,
+        n_tokens=vote.n_tokens + sum(completion.n_tokens for _, completion in asked),
+        n_prompt_tokens=vote.n_prompt_tokens + sum(read for read, _ in asked),
+        shares=(*vote.shares, judged.share) if with_share else (),
+    )
+
+
+def _ended(votes: Sequence[WrittenCritique], finish: Finish) -> list[WrittenCritique]:
+    return [replace(vote, finish=finish) for vote in votes]
 
 
 def _user(chain: ChainText, number: int) -> str:

@@ -11,17 +11,9 @@ is merely OK is seen too. The last box of a step's part counts. In an answer wit
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import (
-    Messages,
-    Shares,
-    Template,
-    Writer,
-    WrittenCritiques,
-    shown_answer,
-    tagged_steps,
-)
-from pipeline.judges.templates.whole_chain import critiques_of_whole
-from pipeline.judges.verdicts import boxed_words, headings, line_words, unwritten, words_reading
+from pipeline.judges.templates.base import Messages, shown_answer, tagged_steps
+from pipeline.judges.templates.whole_chain import OfWholeChain
+from pipeline.judges.verdicts import boxed_words, headings, line_words, words_reading
 
 _SYSTEM = """\
 You are an experienced evaluator of solutions. You judge each step of a solution as GOOD, OK or BAD.
@@ -41,7 +33,7 @@ Step {base}: \\boxed{{GOOD}}
 Stop after the first BAD step. If there is none, go on to the last step, which is step {last}."""
 
 
-class GoodOkBad(Template):
+class GoodOkBad(OfWholeChain):
     """See the module."""
 
     base = 0
@@ -50,18 +42,11 @@ class GoodOkBad(Template):
         super().__init__(index_base)
         self._show_answer = show_answer
 
-    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
+    def prompted(self, chain: ChainText, steps: Sequence[str]) -> tuple[Messages, str]:
         answer = shown_answer(chain) if self._show_answer else None
+        return critique_messages(chain.problem, steps, self.index_base, answer), ""
 
-        def prompted(problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
-            return critique_messages(problem, steps, self.index_base, answer), ""
-
-        return (await critiques_of_whole(chain, writer, prompted)).critiques
-
-    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        missing = unwritten(turns, finish)
-        if missing is not None:
-            return missing
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
         text = turns[-1]
         said = list(boxed_words(text)) or list(line_words(text))
         return words_reading(said, headings(text, self.index_base), finish, steps)

@@ -8,7 +8,7 @@ The file is read when critiques are to be written, and for the identity of a run
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -16,25 +16,16 @@ from pathlib import Path
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.settings import JudgeParser
-from pipeline.judges.templates.base import (
-    Messages,
-    Shares,
-    Template,
-    Writer,
-    WrittenCritiques,
-    numbered_steps,
-    shown_answer,
-    tagged_steps,
-)
-from pipeline.judges.templates.whole_chain import critiques_of_whole
+from pipeline.judges.templates.base import Messages, numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import (
+    Said,
     boxed_index,
     boxed_words,
     headings,
     index_reading,
     last_line_index,
     line_words,
-    unwritten,
     words_reading,
 )
 
@@ -48,7 +39,7 @@ _Reader = Callable[[str, Finish, int, int], Reading]
 """(text, finish, number of steps, index base) -> reading."""
 
 
-class Own(Template):
+class Own(OfWholeChain):
     """See the module. `file`: where the text is."""
 
     base = 0
@@ -70,43 +61,32 @@ class Own(Template):
         """The hash of the template. Raises UsageError as `text` does."""
         return sha256(self.text.encode()).hexdigest()
 
-    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
-        def prompted(problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
-            values = {
-                "problem": problem,
-                "steps": numbered_steps(steps, self.index_base),
-                "tagged_steps": tagged_steps(steps, self.index_base),
-                "answer": shown_answer(chain) if self._show_answer else "",
-            }
-            return [{"role": "user", "content": _FIELD.sub(lambda field: values[field[1]], self.text)}], ""
+    def prompted(self, chain: ChainText, steps: Sequence[str]) -> tuple[Messages, str]:
+        values = {
+            "problem": chain.problem,
+            "steps": numbered_steps(steps, self.index_base),
+            "tagged_steps": tagged_steps(steps, self.index_base),
+            "answer": shown_answer(chain) if self._show_answer else "",
+        }
+        return [{"role": "user", "content": _FIELD.sub(lambda field: values[field[1]], self.text)}], ""
 
-        return (await critiques_of_whole(chain, writer, prompted)).critiques
-
-    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        return unwritten(turns, finish) or self._read(turns[-1], finish, steps, self.index_base)
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        return self._read(turns[-1], finish, steps, self.index_base)
 
 
-def _boxed_index(text: str, finish: Finish, steps: int, base: int) -> Reading:
-    return index_reading(boxed_index(text), finish, steps, base)
+def _by_index(index: Callable[[str], int | None]) -> _Reader:
+    return lambda text, finish, steps, base: index_reading(index(text), finish, steps, base)
 
 
-def _last_line_index(text: str, finish: Finish, steps: int, base: int) -> Reading:
-    return index_reading(last_line_index(text), finish, steps, base)
-
-
-def _boxed_words(text: str, finish: Finish, steps: int, base: int) -> Reading:
-    return words_reading(list(boxed_words(text)), headings(text, base), finish, steps)
-
-
-def _line_words(text: str, finish: Finish, steps: int, base: int) -> Reading:
-    return words_reading(list(line_words(text)), headings(text, base), finish, steps)
+def _by_words(words: Callable[[str], Iterable[Said]]) -> _Reader:
+    return lambda text, finish, steps, base: words_reading(list(words(text)), headings(text, base), finish, steps)
 
 
 _READERS: Mapping[JudgeParser, _Reader] = {
-    JudgeParser.boxed_index: _boxed_index,
-    JudgeParser.boxed_words: _boxed_words,
-    JudgeParser.line_words: _line_words,
-    JudgeParser.last_line_index: _last_line_index,
+    JudgeParser.boxed_index: _by_index(boxed_index),
+    JudgeParser.boxed_words: _by_words(boxed_words),
+    JudgeParser.line_words: _by_words(line_words),
+    JudgeParser.last_line_index: _by_index(last_line_index),
 }
 
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import Messages, Sampling, Shares, Template, Writer, WrittenCritiques
-from pipeline.judges.templates.whole_chain import critiques_of_whole
-from pipeline.judges.verdicts import index_reading, stated_index, unwritten
+from pipeline.judges.templates.base import Messages, Sampling
+from pipeline.judges.templates.whole_chain import OfWholeChain
+from pipeline.judges.verdicts import index_reading, stated_index
 
 _TEMPLATE = """\
 The following is a math problem and a solution (split into paragraphs, enclosed with tags and indexed from {base}):
@@ -33,20 +33,17 @@ Please put your final answer (i.e., the index) in \\boxed{}."""
 _FIELDS = re.compile(r"\{(base|problem|tagged_response)\}")
 
 
-class ProcessBench(Template):
+class ProcessBench(OfWholeChain):
     """See the module."""
 
     sampling = Sampling(temperature=1.0, top_p=0.9)
     base = 0
 
-    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
-        return (await critiques_of_whole(chain, writer, self._prompted)).critiques
+    def prompted(self, chain: ChainText, steps: Sequence[str]) -> tuple[Messages, str]:
+        return [{"role": "user", "content": critique_prompt(chain.problem, steps, self.index_base)}], ""
 
-    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        return unwritten(turns, finish) or index_reading(stated_index(turns[-1]), finish, steps, self.index_base)
-
-    def _prompted(self, problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
-        return [{"role": "user", "content": critique_prompt(problem, steps, self.index_base)}], ""
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
+        return index_reading(stated_index(turns[-1]), finish, steps, self.index_base)
 
 
 def critique_prompt(problem: str, steps: Sequence[str], base: int) -> str:

@@ -19,17 +19,9 @@ from dataclasses import replace
 
 from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
 from pipeline.judges.boxes import Box, boxes
-from pipeline.judges.templates.base import (
-    Messages,
-    Sampling,
-    Shares,
-    Template,
-    Writer,
-    WrittenCritique,
-    WrittenCritiques,
-)
-from pipeline.judges.templates.whole_chain import critiques_of_whole
-from pipeline.judges.verdicts import Said, headings, step_words, unwritten, words_reading
+from pipeline.judges.templates.base import Messages, Sampling, Shares, WrittenCritique
+from pipeline.judges.templates.whole_chain import OfWholeChain
+from pipeline.judges.verdicts import Said, headings, step_words, words_reading
 
 WORDS = ("correct", "incorrect")
 OPENING = "\nLet's verify step by step:"
@@ -42,7 +34,7 @@ _HEADING = re.compile(r"(?:\A|\n)[ \t#*>-]{0,16}Step[ ]{0,4}([0-9]{1,6})\b", re.
 _OWN_NUMBER = re.compile(r"Step [0-9]{1,6}:")
 
 
-class ThinkPrm(Template):
+class ThinkPrm(OfWholeChain):
     """See the module."""
 
     sampling = Sampling(temperature=0.7)
@@ -50,29 +42,19 @@ class ThinkPrm(Template):
     base = 1
     words = WORDS
 
-    async def write(self, chain: ChainText, writer: Writer, shares: Shares | None = None) -> WrittenCritiques:
-        found = await critiques_of_whole(chain, writer, self._prompted)
-        if shares is None or found.written is None:
-            return found.critiques
-        prompt, steps = found.written.prompt, len(chain.steps) - found.critiques.left_out
+    def prompted(self, chain: ChainText, steps: Sequence[str]) -> tuple[Messages, str]:
+        return [{"role": "user", "content": critique_prompt(chain.problem, steps, self.index_base)}], OPENING
 
-        async def with_shares(critique: WrittenCritique) -> WrittenCritique:
-            text = critique.turns[-1]
-            asked = (_share(chain, prompt, shares, text, box) for box in verdict_boxes(text, steps, self.index_base))
-            return replace(critique, shares=tuple(await asyncio.gather(*asked)))
+    async def with_shares(
+        self, critique: WrittenCritique, chain: ChainText, prompt: tuple[int, ...], steps: int, shares: Shares
+    ) -> WrittenCritique:
+        text = critique.turns[-1]
+        asked = (_share(chain, prompt, shares, text, box) for box in verdict_boxes(text, steps, self.index_base))
+        return replace(critique, shares=tuple(await asyncio.gather(*asked)))
 
-        critiques = await asyncio.gather(*map(with_shares, found.critiques.critiques))
-        return replace(found.critiques, critiques=critiques)
-
-    def read(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        missing = unwritten(turns, finish)
-        if missing is not None:
-            return missing
+    def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
         said = [Said(opinion=_OPINIONS[box.says.lower()], at=box.begin) for box in _worded(turns[-1])]
         return words_reading(said, headings(turns[-1], self.index_base, _HEADING), finish, steps)
-
-    def _prompted(self, problem: str, steps: Sequence[str]) -> tuple[Messages, str]:
-        return [{"role": "user", "content": critique_prompt(problem, steps, self.index_base)}], OPENING
 
 
 def critique_prompt(problem: str, steps: Sequence[str], base: int) -> str:

@@ -21,7 +21,7 @@ from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored, wrong_scores
 from pipeline.scorers.calibration import Calibration
-from pipeline.scorers.chain_scores import chain_scores
+from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import OTHER_RUN, SCORE
@@ -176,11 +176,8 @@ def scores_table(
         "n_scored": [sum(score is not None for score in each.scores) for each in scored],
         "fault": [each.fault or None for each in scored],
         "n_tokens": [each.n_tokens for each in scored],
-        "score_last": [each.last for each in whole],
-        "score_min": [each.min for each in whole],
-        "score_product": [each.product for each in whole],
-        "score_mean": [each.mean for each in whole],
-        "score": [each.score_by(aggregation) for each in whole],
+        **{name: [each[name] for each in whole] for name in chain_scores(())},
+        "score": [chain_score(scores, aggregation) for scores in step_scores],
         "model": [model] * len(scored),
     }
     return scores_with(calibration).of_columns({**{name: chains[name] for name in chains.column_names}, **computed})

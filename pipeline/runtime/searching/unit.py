@@ -6,21 +6,18 @@ take the path that it says.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Completion, Finish, Grade, Problem, Totals, UnitTarget
+from pipeline.core.records import ChainText, Finish, Problem, Totals, UnitTarget
 from pipeline.core.table import storable
 from pipeline.core.tables import SAMPLES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
 from pipeline.runtime.unit_log import Finished, LogTable
-from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import failure
 from pipeline.searches.problem import ProblemSearch
@@ -72,7 +69,9 @@ class _Running:
             before=before,
             stem=self.root.text + stem,
             last_step=last_step,
-            limits=work.limits,
+            max_tokens=work.config.sampling.max_tokens,
+            max_steps=work.config.search.max_steps,
+            context=work.engine.max_model_len,
             began=now,
             search_began=self.began,
         )
@@ -90,68 +89,8 @@ class _Running:
         return node, "".join(texts), tuple(tokens), texts[-1] if texts else ""
 
 
-@dataclass(slots=True, eq=False)
-class _Sampling:
-    """A sample of a search while the policy writes it. An object, because a function that refers to itself would stay in memory
-    with all its tokens until the next collection of garbage."""
-
-    unit: "UnitSearches"
-    row: int
-    written: Written
-
-    def ask(self) -> None:
-        """Ask the policy for what comes next."""
-        work, written = self.unit.work, self.written
-        if written.left > 0:
-            work.sampler.ask(written.next_request(work.cutter), self.take)
-        else:
-            work.soon(lambda: self._grade(written.no_place(self.unit.now())))
-
-    def take(self, completion: Completion) -> None:
-        """Go on with a completion."""
-        unit, work, written = self.unit, self.unit.work, self.written
-        work.tokens += completion.n_tokens
-        if not unit.waits(self.row, written.ask.key):
-            unit.drop(self.row, written.ask.key)
-            return
-        answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, unit.now())
-        if answer is None:
-            self.ask()
-        else:
-            self._grade(answer)
-
-    def _grade(self, answer: SampleAnswer) -> None:
-        """Find the final answer of an ended chain, and its verdict where the right answer is known."""
-        work, written, problem = self.unit.work, self.written, self.written.problem
-        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
-            self._end(answer)
-            return
-        if not problem.golds:
-            text = written.stem + answer.text
-            stated = work.checker.final_answer(text, complete=answer.finish is Finish.STOP)
-            self._end(_answered(answer, stated, None))
-            return
-        completion, stem = written.completion(answer), written.stem
-        grade = work.judge.at_once(problem, completion, stem)
-        if grade is not None:
-            self._end(_answered(answer, grade.answer, grade))
-            return
-
-        async def later() -> None:
-            await work.judge.wait_for_capacity()
-            grade = await work.judge.in_time(problem, completion, stem)
-            seconds = self.unit.now() - written.search_began
-            self._end(_answered(answer, grade.answer, grade)._replace(seconds=seconds))
-
-        work.do_later(later())
-
-    def _end(self, answer: SampleAnswer) -> None:
-        self.unit.sampled(self.row, answer)
-
-
 class UnitSearches(LogOfChains):
-    """The searches of a unit, and the log of their answers: of the policy by row and sample, of the scorer by row and
-    prefix."""
+    """The searches of a unit, and the log of their answers."""
 
     def __init__(
         self, work: "Searching", problems: Sequence[ChainText], files: UnitFiles, unit_target: UnitTarget
@@ -162,19 +101,22 @@ class UnitSearches(LogOfChains):
         self._samples = LogTable.whole(SAMPLES)
         self._scores = LogTable.whole(STEP_SCORES)
         super().__init__(files, unit_target, [self._samples, self._scores], _part_totals)
+        self._known: dict[int, _Answers] = {}
+        """The answers of the log when it was read, by row."""
         self._running: dict[int, _Running] = {}
         self._asked: set[tuple[int, str]] = set()
         """Questions that the engines have, by row and key."""
 
     def _take(self, found: Any) -> None:
-        known: dict[int, _Answers] = {row: ({}, {}) for row in self.searches}
+        self._known = {row: ({}, {}) for row in self.searches}
         for (row, key), sample in self._samples.kept.items():
-            known[row][0][key] = sample
+            self._known[row][0][key] = sample
         for (row, key), score in self._scores.kept.items():
-            known[row][1][key] = score
+            self._known[row][1][key] = score
         for row, search in self.searches.items():
-            if known[row] != (search.samples, search.scores):
-                search.replay(known[row][0].values(), known[row][1].values())
+            samples, scores = self._known[row]
+            if (samples, scores) != (search.samples, search.scores):
+                search.replay(samples.values(), scores.values())
                 if (before := self._running.get(row)) is not None:
                     self._begin(row)
                     before.end()
@@ -220,75 +162,87 @@ class UnitSearches(LogOfChains):
     def _begin(self, row: int) -> None:
         """Ask what a search has open."""
         search = self.searches[row]
-        running = self._running[row] = _Running(search, self.work)
+        self._running[row] = _Running(search, self.work)
         if search.found is None and not search.open:
             search.begin()
-        self._go_on(row, running, list(search.open.values()))
+        self._go_on(row, list(search.open.values()))
 
-    def _go_on(self, row: int, running: _Running, asks: Sequence[Ask]) -> None:
+    def _go_on(self, row: int, asks: Sequence[Ask]) -> None:
         """Ask the log, or the engines."""
-        search, due = running.search, [*reversed(asks)]
-        samples, scores = self._samples.kept, self._scores.kept
-        while due:
-            ask = due.pop()
-            if isinstance(ask, Sample):
-                if (row, ask.key) in samples:
-                    due += reversed(search.take_sample(ask, samples[row, ask.key]))
-                elif (row, ask.key) not in self._asked:
-                    self._asked.add((row, ask.key))
-                    _Sampling(self, row, running.written(ask, self.work, self.now())).ask()
-                continue
-            nodes = search.to_score(ask)
-            if all((row, node.prefix_id) in scores for node in nodes):
-                due += reversed(search.take_scores(ask, [scores[row, node.prefix_id] for node in nodes]))
-            elif (row, ask.key) not in self._asked:
+        running = self._running[row]
+        search = running.search
+        for ask in search.answered(asks, *self._known.get(row, ({}, {}))):
+            if (row, ask.key) not in self._asked:
                 self._asked.add((row, ask.key))
-                self._score(row, running, ask)
+                if isinstance(ask, Sample):
+                    self.work.begin_soon(self._sample(row, running.written(ask, self.work, self.now())))
+                else:
+                    self.work.begin_soon(self._score(row, ask, running.problem))
         if search.found is not None and not running.over.done():
             self.work.ended += 1
             running.end()
 
-    def waits(self, row: int, key: str) -> bool:
-        """Whether a search still waits for an answer."""
-        return self._waiting(row, key) is not None
-
-    def drop(self, row: int, key: str) -> None:
-        """Note that the engines no longer have a question."""
-        self._asked.discard((row, key))
-
-    def sampled(self, row: int, answer: SampleAnswer) -> None:
-        """Go on with an answer of the policy, if its search still waits for it."""
-        self.drop(row, answer.sample_id)
-        if (waiting := self._waiting(row, answer.sample_id)) is None:
-            return
-        running, ask = waiting
-        self._samples.add(answer)
-        self._go_on(row, running, running.search.take_sample(ask, answer))
-
-    def _waiting(self, row: int, key: str) -> tuple[_Running, Any] | None:
-        """The search that waits for an answer, with its question; None if it does not any more."""
+    def _waiting(self, row: int, key: str) -> Any:
+        """The question of a search that still waits for its answer; None if it does not."""
         running = self._running.get(row)
-        ask = None if running is None else running.search.open.get(key)
-        return None if running is None or ask is None else (running, ask)
+        return None if running is None else running.search.open.get(key)
 
-    def _score(self, row: int, running: _Running, ask: Score) -> None:
-        path = path_of(ask.node)
-        chain = ChainText(
-            chain_id=ask.node.prefix_id,
-            problem_id=running.problem.problem_id,
-            problem=running.problem.text,
-            steps=tuple(node.text.strip() for node in path),
-            prefix_ids=tuple(node.prefix_id for node in path),
+    async def _sample(self, row: int, written: Written) -> None:
+        """Have the policy write a sample, and go on with it, if its search still waits for it."""
+        work, key, answer = self.work, written.ask.key, None
+        while answer is None:
+            if written.left <= 0:
+                answer = written.no_place(self.now())
+                break
+            completion = await work.samples.ask(written.next_request(work.cutter))
+            work.tokens += completion.n_tokens
+            if self._waiting(row, key) is None:
+                break
+            answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, self.now())
+        if answer is not None:
+            answer = await self._graded(written, answer)
+        self._asked.discard((row, key))
+        if answer is not None and (ask := self._waiting(row, key)) is not None:
+            self._samples.add(answer)
+            self._go_on(row, self.searches[row].take_sample(ask, answer))
+
+    async def _graded(self, written: Written, answer: SampleAnswer) -> SampleAnswer:
+        """With the final answer of an ended chain, and its verdict where the right answer is known."""
+        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
+            return answer
+        work, problem, stem = self.work, written.problem, written.stem
+        stated: str | None
+        if problem.golds:
+            completion = written.completion(answer)
+            grade = work.judge.at_once(problem, completion, stem)
+            if grade is None:
+                await work.judge.wait_for_capacity()
+                grade = await work.judge.in_time(problem, completion, stem)
+                answer = answer._replace(seconds=self.now() - written.search_began)
+            answer = answer._replace(verdict=grade.verdict)
+            stated = grade.answer
+        else:
+            stated = work.checker.final_answer(stem + answer.text, complete=answer.finish is Finish.STOP)
+        return answer._replace(answer=storable(stated[:MAX_ANSWER_KEPT]) if stated else None)
+
+    async def _score(self, row: int, asked: Score, problem: Problem) -> None:
+        """Have a chain scored, and go on with its scores, if its search still waits for them."""
+        work, path, began = self.work, path_of(asked.node), self.now()
+        assert work.scores is not None, "the method asks for scores"
+        found = await work.scores.ask(
+            ChainText(
+                chain_id=asked.node.prefix_id,
+                problem_id=problem.problem_id,
+                problem=problem.text,
+                steps=tuple(node.text.strip() for node in path),
+                prefix_ids=tuple(node.prefix_id for node in path),
+            )
         )
-        self.work.scores_of(chain, partial(self._scored, row, ask.key, path, self.now()))
-
-    def _scored(self, row: int, key: str, path: Sequence[Node], began: float, found: StepScores) -> None:
-        """Go on with the scores of a chain, if its search still waits for them."""
-        self.drop(row, key)
-        if (waiting := self._waiting(row, key)) is None:
+        self._asked.discard((row, asked.key))
+        if (ask := self._waiting(row, asked.key)) is None:
             return
-        running, ask = waiting
-        now, wanted = self.now(), {node.prefix_id for node in running.search.to_score(ask)}
+        running, now = self._running[row], self.now()
+        wanted = {node.prefix_id for node in running.search.to_score(ask)}
         answers = []
         for step, node in enumerate(path, start=1):
             if node.prefix_id not in wanted:
@@ -299,7 +253,7 @@ class UnitSearches(LogOfChains):
                     row=row,
                     prefix_id=node.prefix_id,
                     step=step,
-                    score=self.work.calibrated(step, raw),
+                    score=work.calibrated(step, raw),
                     raw_score=raw,
                     reliability=None if found.reliability is None else found.reliability[step - 1],
                     fault=(found.fault or None) if raw is None else None,
@@ -311,13 +265,8 @@ class UnitSearches(LogOfChains):
             )
         for each in answers:
             self._scores.add(each)
-        self._go_on(row, running, running.search.take_scores(ask, answers))
+        self._go_on(row, running.search.take_scores(ask, answers))
 
 
 def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
     return part_totals([new[SAMPLES.name]], [new[STEP_SCORES.name]])
-
-
-def _answered(answer: SampleAnswer, stated: str | None, grade: Grade | None) -> SampleAnswer:
-    text = storable(stated[:MAX_ANSWER_KEPT]) if stated else None
-    return answer._replace(answer=text, verdict=None if grade is None else grade.verdict)

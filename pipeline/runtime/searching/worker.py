@@ -4,7 +4,7 @@ No search waits for another one. Its next questions are asked as soon as their a
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +19,12 @@ from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.chain_run.worker import EachChain
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
+from pipeline.runtime.searching.asking import policy_questions, scorer_questions
 from pipeline.runtime.searching.pieces import StepCutter
-from pipeline.runtime.searching.sampling import Sampler, begin
-from pipeline.runtime.searching.scoring import ScoreQueue
 from pipeline.runtime.searching.unit import UnitSearches
-from pipeline.runtime.searching.written import Limits
 from pipeline.runtime.unit_log import Finished
 from pipeline.runtime.worker import Snapshot, UnitTask
-from pipeline.scorers.base import ScoringEngine, StepScores
+from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.searches.base import Search
 from pipeline.searches.problem import search_problems
@@ -52,12 +50,12 @@ class Searching(EachChain[UnitSearches]):
         self.ending: Ending | None = ending_for(config)
         self.checker = checker_for(config.grader)
         self.judge = AsyncGrader(self.checker, config.grader.processes)
-        self.sampler = Sampler(engine, self._count, self._die)
-        self.scores = None if scoring is None else ScoreQueue(scoring, self._count, self._die)
+        self.samples = policy_questions(engine, self.begin_soon, self._count)
+        self.scores = None if scoring is None else scorer_questions(scoring, self.begin_soon, self._count)
         self._counted = 0
         self._error: BaseException | None = None
-        self._died = asyncio.Event()
-        self._later: set[asyncio.Task[None]] = set()
+        self._awaited: set[asyncio.Future[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self.ended = self.tokens = 0
 
     @property
@@ -91,11 +89,6 @@ class Searching(EachChain[UnitSearches]):
             max_tokens=config.sampling.max_tokens,
             max_model_len=self.engine.max_model_len,
         )
-        self.limits = Limits(
-            max_tokens=config.sampling.max_tokens,
-            max_steps=config.search.max_steps,
-            context=self.engine.max_model_len,
-        )
 
     async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> UnitSearches:
         chains = await asyncio.to_thread(unit_chains, storage, task.unit)
@@ -111,17 +104,16 @@ class Searching(EachChain[UnitSearches]):
     def finished(self, log: UnitSearches) -> Finished:
         return log.finished()
 
-    async def until(self, done: "asyncio.Future[Any]") -> None:
+    async def until(self, done: "asyncio.Future[None]") -> None:
         """Wait for `done`. Raises EngineDied when an engine stops working, or what a plug-in raises. A worker goes on after
         neither."""
-        if self._error is None and not done.done():
-            died = asyncio.ensure_future(self._died.wait())
-            try:
-                await asyncio.wait([done, died], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                died.cancel()
         if self._error is not None:
             raise self._error
+        self._awaited.add(done)
+        try:
+            await done
+        finally:
+            self._awaited.discard(done)
 
     def counted(self) -> Snapshot:
         scoring = 0 if self.scores is None else self.scores.open
@@ -135,9 +127,8 @@ class Searching(EachChain[UnitSearches]):
         )
 
     async def close(self) -> None:
-        self.sampler.close()
-        if self.scores is not None:
-            self.scores.close()
+        for task in self._tasks:
+            task.cancel()
         self.judge.close()
         self.checker.close()
         await self.engine.close()
@@ -153,36 +144,28 @@ class Searching(EachChain[UnitSearches]):
     def _count(self) -> None:
         """Tell how many requests there are. Chains that wait for a slow scorer count too: more problems would only wait with
         them."""
-        scores = self.scores
-        late = 0 if scores is None else max(0, scores.open - scores.capacity)
-        now = self.sampler.open + late
+        now = self.samples.open + (0 if self.scores is None else self.scores.late)
         if now > self._counted:
             self.backpressure.ask(now - self._counted)
         elif now < self._counted:
             self.backpressure.answer(self._counted - now)
         self._counted = now
 
-    def scores_of(self, chain: ChainText, take: Callable[[StepScores], None]) -> None:
-        """Ask for the scores of a chain. Only for a method that asks for scores."""
-        assert self.scores is not None
-        self.scores.ask(chain, take)
+    def begin_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something that searches wait for. They end with its error."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
 
-    def soon(self, work: Callable[[], None]) -> None:
-        """Call something that a search waits for, in the next turn of the event loop."""
-
-        async def called() -> None:
-            work()
-
-        self.do_later(called())
-
-    def do_later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something that a search waits for."""
-        begin(work, self._later, self._die)
-
-    def _die(self, error: BaseException) -> None:
-        if self._error is None:
-            self._error = error
-            self._died.set()
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None or self._error is not None:
+            return
+        self._error = error
+        for each in self._awaited:
+            if not each.done():
+                each.set_exception(error)
 
 
 def searching_work(config: SearchRunConfig, around: Surroundings) -> Searching:

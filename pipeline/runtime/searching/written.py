@@ -16,22 +16,14 @@ MOST_BLANK = 4
 _NO_STEPS = TokenCut(ends=(), token_ends=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The longest chain in tokens and in steps, and the policy's context in tokens."""
-
-    max_tokens: int
-    max_steps: int
-    context: int
-
-
 @dataclass(slots=True, kw_only=True)
 class Written:
     """A sample while the policy writes it. Its answer has no final answer and no verdict yet.
 
     `row`: of its problem. `asked`: what the ids of its requests begin with. `prompt_ids`: of the bare problem. `before`: the
-    tokens of the chain so far, `stem` its text, `last_step` that of its last step. `began`: when it was asked for, and
-    `search_began`, when the search began, in seconds of any clock."""
+    tokens of the chain so far, `stem` its text, `last_step` that of its last step. `max_tokens`, `max_steps`: of the longest
+    chain. `context`: tokens that the policy reads. `began`: when it was asked for, and `search_began`, when the search began,
+    in seconds of any clock."""
 
     row: int
     ask: Sample
@@ -41,7 +33,9 @@ class Written:
     before: tuple[int, ...]
     stem: str
     last_step: str
-    limits: Limits
+    max_tokens: int
+    max_steps: int
+    context: int
     began: float
     search_began: float
     token_ids: tuple[int, ...] = ()
@@ -61,7 +55,7 @@ class Written:
         if self._steps_left <= 0:
             return 0
         written = len(self.before) + len(self.token_ids)
-        return min(self.limits.max_tokens - written, self.limits.context - len(self.prompt_ids) - written)
+        return min(self.max_tokens - written, self.context - len(self.prompt_ids) - written)
 
     def next_request(self, cutter: StepCutter) -> Request:
         """What the engine is asked next. Only with tokens `left`."""
@@ -116,7 +110,7 @@ class Written:
 
     def no_place(self, now: float) -> SampleAnswer:
         """The answer where no token is left."""
-        full = len(self.before) + len(self.token_ids) >= self.limits.max_tokens or self._steps_left <= 0
+        full = len(self.before) + len(self.token_ids) >= self.max_tokens or self._steps_left <= 0
         return self._answer(_NO_STEPS, 0, Finish.LENGTH if full else Finish.TOO_LONG, now, ended=True)
 
     def completion(self, answer: SampleAnswer) -> Completion:
@@ -126,7 +120,7 @@ class Written:
 
     @property
     def _steps_left(self) -> int:
-        return self.limits.max_steps - self.ask.node.depth
+        return self.max_steps - self.ask.node.depth
 
     def _by_steps(self, cutter: StepCutter) -> bool:
         return self.ask.steps != WHOLE and not cutter.whole_chains

@@ -3,8 +3,8 @@
 Chains are judged independently, so as many prompts as the engine takes are under way at once.
 """
 
-import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.core.errors import EngineDied, PolicyError, named
 from pipeline.core.records import ChainText
@@ -16,7 +16,8 @@ from pipeline.judges.templates.base import Template
 from pipeline.judges.writer import EngineWriter
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
-from pipeline.scorers.generative.votes import judged, step_scores
+from pipeline.scorers.generative.votes import step_scores, votes_of
+from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
 from pipeline.scorers.words import Words, read_words, word_question
@@ -55,13 +56,8 @@ class GenerativeEngine:
             raise
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
-        tasks = [asyncio.ensure_future(self._scores(chain)) for chain in chains]
-        try:
-            with named(OWN_NAMES):
-                return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        with named(OWN_NAMES):
+            return await all_of(map(self._scores, chains))
 
     async def close(self) -> None:
         questions, self._questions = self._questions, None
@@ -95,7 +91,8 @@ class GenerativeEngine:
         written = await self._style.write(chain, self._writer, shares)
         if written.failed:
             return unscored(steps, FAILED)
-        found = step_scores(judged(written, self._style, steps), steps)
+        votes = votes_of(written, self._style, steps)
+        found = step_scores(votes, steps, left_out=written.left_out, tokens=written.tokens)
         return _newest(found) if self._newest_only else found
 
     async def _start_questions(self) -> None:
@@ -116,13 +113,6 @@ class GenerativeEngine:
 
 def _newest(found: StepScores) -> StepScores:
     """The scores with that of the last step alone."""
-    missing = (None,) * (len(found.scores) - 1)
-    fault = found.fault if found.scores[-1:] == (None,) else ""
-    return StepScores(
-        scores=(*missing, *found.scores[-1:]),
-        positions=found.positions,
-        reliability=found.reliability,
-        fault=fault,
-        n_tokens=found.n_tokens,
-        n_computed=found.n_computed,
-    )
+    newest = found.scores[-1:]
+    scores = (*(None,) * (len(found.scores) - 1), *newest)
+    return replace(found, scores=scores, fault=found.fault if newest == (None,) else "")

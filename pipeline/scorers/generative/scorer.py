@@ -77,18 +77,10 @@ class Generative(Scorer):
 
     def sampling(self) -> SamplingConfig:
         """How critiques are sampled."""
-        own, kind = self.settings, _STYLES[self.settings.style]
-        published = kind.sampling
-        temperature = own.temperature
-        if temperature is None:
-            temperature = published.temperature if own.votes > 1 else 0.0
-        sampled = temperature > 0
-        return SamplingConfig(
-            temperature=temperature,
-            top_p=(published.top_p if own.top_p is None else own.top_p) if sampled else 1.0,
-            top_k=published.top_k if sampled and own.openai.extensions else 0,
-            max_tokens=own.max_tokens,
-            stop=list(kind.stop),
+        own = self.settings
+        top_k = None if own.openai.extensions else 0
+        return _STYLES[own.style].sampled(
+            own.votes, temperature=own.temperature, top_p=own.top_p, top_k=top_k, max_tokens=own.max_tokens
         )
 
     def policy_settings(self) -> PolicyConfig:

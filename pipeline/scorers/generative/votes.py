@@ -9,7 +9,6 @@ the side of the mean (above one half, or not): votes that say nothing agree with
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pipeline.core.records import Reading, ReadingKind, StepOpinion
 from pipeline.judges.templates.base import Template, WrittenCritique, WrittenCritiques
@@ -19,38 +18,26 @@ Vote = Sequence[float | None]
 """A score for each step that one reading of a chain gives: 1 or 0, or a probability. None where it says nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """Votes on the first steps of a chain. `left_out`: last steps that did not fit. `tokens`: read and
-    written."""
-
-    votes: Sequence[Vote]
-    left_out: int = 0
-    tokens: int = 0
-
-
-def judged(written: WrittenCritiques, template: Template, steps: int) -> Judged:
-    """The votes of critiques of a chain of `steps` steps."""
+def votes_of(written: WrittenCritiques, template: Template, steps: int) -> list[Vote]:
+    """The votes of critiques on the first steps of a chain of `steps` steps; none where the model could not be asked."""
     seen = steps - written.left_out
-    votes = [] if written.failed else [_vote(each, template, seen) for each in written.critiques]
-    return Judged(votes=votes, left_out=written.left_out, tokens=written.tokens)
+    return [] if written.failed else [_vote(each, template, seen) for each in written.critiques]
 
 
-def step_scores(judged: Judged, steps: int) -> StepScores:
-    """The scores of a chain of `steps` steps. Steps that did not fit have none."""
-    seen = steps - judged.left_out
-    of_steps = [[vote[step] for vote in judged.votes] for step in range(seen)]
-    scores = [_mean(votes) for votes in of_steps]
-    several = len(judged.votes) > 1
-    reliability = [_reliability(votes, score) for votes, score in zip(of_steps, scores, strict=True)]
-    fault = TOO_LONG if judged.left_out else UNREADABLE if None in scores else ""
+def step_scores(votes: Sequence[Vote], steps: int, *, left_out: int = 0, tokens: int = 0) -> StepScores:
+    """The scores of a chain of `steps` steps. The last `left_out` of them did not fit, and have none. `tokens`: read and
+    written."""
+    of_steps = [[vote[step] for vote in votes] for step in range(steps - left_out)]
+    scores = [_mean(said) for said in of_steps]
+    reliability = [_reliability(said, score) for said, score in zip(of_steps, scores, strict=True)]
+    fault = TOO_LONG if left_out else UNREADABLE if None in scores else ""
     return StepScores(
-        scores=(*scores, *(None,) * judged.left_out),
+        scores=(*scores, *(None,) * left_out),
         positions=(None,) * steps,
-        reliability=(*reliability, *(0.0,) * judged.left_out) if several else None,
+        reliability=(*reliability, *(0.0,) * left_out) if len(votes) > 1 else None,
         fault=fault,
-        n_tokens=judged.tokens,
-        n_computed=judged.tokens,
+        n_tokens=tokens,
+        n_computed=tokens,
     )
 
 

@@ -95,7 +95,7 @@ class Students:
         steps = [good_probabilities(each) for each in logits]
         chances: dict[str, Any] = {}
         for name in AGGREGATIONS if config.target is TrainTarget.step else AGGREGATIONS[:1]:
-            scores = [getattr(chain_scores(each), name) for each in steps]
+            scores = [chain_scores(each)[f"score_{name}"] for each in steps]
             chances |= by_scores(candidates.contests, scores, name, SEED)
         flat = [score for each in steps for score in each]
         return {

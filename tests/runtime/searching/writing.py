@@ -11,7 +11,7 @@ from pipeline.data.prompts import Tokenizer
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.graders.base import Ending
 from pipeline.runtime.searching.pieces import CHUNK, StepCutter
-from pipeline.runtime.searching.written import Limits, Written
+from pipeline.runtime.searching.written import Written
 from pipeline.searches.base import Node, Sample, path_of
 from pipeline.searches.log import nodes_of, root_of
 
@@ -113,7 +113,9 @@ def sampled(
             before=before,
             stem="".join(each.text for each in path),
             last_step=path[-1].text if path else "",
-            limits=Limits(max_tokens=max_tokens, max_steps=max_steps, context=context),
+            max_tokens=max_tokens,
+            max_steps=max_steps,
+            context=context,
             began=0.0,
             search_began=0.0,
         )
