@@ -8,10 +8,11 @@ they name are not (`audit` does that).
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from pipeline.core.errors import Absent, StoreError, UsageError
 from pipeline.core.forecast import Forecast, Range, decode_forecast
@@ -28,13 +29,13 @@ from pipeline.core.formatting import (
     unscored_text,
 )
 from pipeline.core.progress import Pace, pace, repeats
-from pipeline.core.records import ReadingKind, Totals
+from pipeline.core.records import ReadingKind, Tally
 from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    log_totals,
+    log_tally,
     record,
     record_sequence,
     resolve,
@@ -55,8 +56,6 @@ from pipeline.storage.units import units_of
 SILENT_SECONDS = 60.0
 """A start on another machine counts as dead after six missing heartbeats."""
 SHOWN_DAMAGE = 3
-_UNFINISHED = ("rollouts", "tokens", "chains", "solution_tokens", "prefixes")
-"""What is counted in units that are not finished."""
 
 
 class StartState(StrEnum):
@@ -108,24 +107,20 @@ class RunCost:
 class RunStatus:
     """Everything that `status` prints.
 
-    `units` is None while their number is unknown. `totals`: of the input and of `units_done` whole units. `unfinished`:
-    committed rollouts and tokens of the other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged
-    files of starts, whose cost is not in `spent`. `rule`: the label rule in words, empty while no
-    unit is whole. `edition`: the number of the current edition; None: the labels are those of `label` itself.
-    `edition_command`: the command that made the edition, empty without one. `pace`: of the
-    start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is; of a run of
-    `score`, `totals.prefixes` counts the steps that have a score; the totals of a run of `judge` are those of
-    `stored_critiques.critique_totals`, of a run of `check` those of `stored_findings.finding_totals`, and of a run of `search`
-    those of `searches.totals`.
-    `judges`, `checks`: those of a run of `label`, by name; `checks` by that of the verifier.
+    `units` is None while their number is unknown. `tally`: of the input and of `units_done` whole units. `unfinished`: of the
+    other units. `unreadable`: names of damaged records. `damaged_starts`: names of damaged files of starts, whose cost `spent`
+    lacks. `rule`: the label rule in words, empty while no unit is whole. `edition`: the number of the current edition; None:
+    the labels are those of `label` itself. `edition_command`: the command that made the edition, empty without one. `pace`: of
+    the start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is. `judges`,
+    `checks`: those of a run of `label`, by name; `checks` by that of the verifier.
     """
 
     run_dir: str
     condition: RunCondition
     units: int | None
     units_done: int
-    totals: Totals
-    unfinished: Totals
+    tally: Tally
+    unfinished: Tally
     unreadable: tuple[str, ...]
     damaged_starts: tuple[str, ...]
     rule: str
@@ -178,8 +173,8 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         condition=condition,
         units=units,
         units_done=done,
-        totals=sum((whole.totals for whole in (staged, *wholes.values()) if whole), Totals()),
-        unfinished=sum((unit.unfinished for unit in committed), Totals()),
+        tally=sum((whole.tally for whole in (staged, *wholes.values()) if whole), Tally()),
+        unfinished=sum((unit.unfinished for unit in committed), Tally()),
         unreadable=(*inputs.unreadable, *(name for unit in committed for name in unit.unreadable)),
         damaged_starts=read.damaged,
         rule=label_rule(edition_settings(edition) if edition else identity) if wholes and command == LABEL else "",
@@ -203,7 +198,7 @@ def _part(name: str, own: Storage, now: float) -> ObservedPart:
 
 
 def lines(status: RunStatus) -> Iterator[str]:
-    totals, condition = status.totals, status.condition
+    tally, condition = status.tally, status.condition
     yield _line("run", printable(status.run_dir))
     yield _line("state", f"{condition.state.value}: {condition.why}")
     if condition.seen:
@@ -212,16 +207,16 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("units", "not known yet: the input has not been read completely")
     else:
         yield _line("units", f"{status.units_done:,} of {status.units:,} finished")
-    if totals.rows:
-        yield _line("rows", f"{totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
-    of_command = {SCORE: _scores, JUDGE: _critiques, CHECK: _findings, SEARCH: _searches}
-    yield from of_command.get(status.command, _rollouts)(status)
+    if tally["rows"]:
+        yield _line("rows", f"{tally['rows']:,} read = {tally['used']:,} used + {tally['rejected']:,} rejected")
+    of_command = {LABEL: _rollouts, SCORE: _scores, JUDGE: _critiques, CHECK: _findings, SEARCH: _searches}
+    yield from of_command.get(status.command, _rows)(status)
     if status.rule:
         yield _line("rule", printable(status.rule))
         if status.edition is not None:
             yield _line("edition", printable(f"{status.edition}, made by `{status.edition_command}`"))
-    yield from _parts("judges", status.judges, lambda done: format_count(done.rollouts, "critique"))
-    yield from _parts("checks", status.checks, lambda done: format_count(done.prefixes, "step"))
+    yield from _parts("judges", status.judges, "critique")
+    yield from _parts("checks", status.checks, "step")
     yield from _now(status)
     yield from _cost(status)
     again = f"start `{status.command}` again, which repeats the work that is lost"
@@ -231,7 +226,7 @@ def lines(status: RunStatus) -> Iterator[str]:
 
 def _rollouts(status: RunStatus) -> Iterator[str]:
     """What a run of `label` holds."""
-    totals, unfinished = status.totals, status.unfinished
+    totals, unfinished = status.tally.totals, status.unfinished.totals
     if status.units_done:
         yield _line("work", format_work(totals))
         yield _line(
@@ -253,106 +248,99 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
         yield _line("tokens", f"{tokens:,} in rollouts{solutions}")
 
 
+def _rows(status: RunStatus) -> Iterator[str]:
+    """What a run of a plug-in holds."""
+    yield from _made(status, status.command, "row", "chain")
+
+
 def _scores(status: RunStatus) -> Iterator[str]:
     """What a run of `score` holds."""
-    totals, unfinished = status.totals, status.unfinished
-    if status.units_done:
-        yield _line("scores", f"{format_count(totals.prefixes, 'step')} of {format_count(totals.chains, 'chain')}")
-    for chains, reason in (
-        (totals.too_long, WHY_UNSCORED["too_long"]),
-        (totals.ungraded, WHY_UNSCORED["unreadable"]),
-        (totals.engine_failed, WHY_UNSCORED["failed"]),
-    ):
-        if chains:
-            yield _line("", f"{format_count(chains, 'chain')} without a score: {reason}")
-    if unfinished.chains:
-        yield _line("", f"{format_count(unfinished.chains, 'chain')} more in unfinished units")
-    if tokens := totals.tokens + unfinished.tokens:
+    yield from _made(status, "scores", "step", "chain")
+    yield from _without(status, "chain", "without a score", WHY_UNSCORED)
+    yield from _in_work(status, "chain")
+    if tokens := status.tally["tokens"] + status.unfinished["tokens"]:
         yield _line("tokens", f"{tokens:,}")
 
 
 def _critiques(status: RunStatus) -> Iterator[str]:
     """What a run of `judge` holds."""
-    totals, unfinished = status.totals, status.unfinished
-    if status.units_done:
-        yield _line("critiques", f"{totals.rollouts:,} of {format_count(totals.chains, 'chain')}")
-        yield _line("", f"{totals.incorrect:,} name an error, {totals.correct:,} find none")
-    for kind, critiques in (
-        (ReadingKind.UNPARSEABLE, totals.no_answer),
-        (ReadingKind.OUT_OF_RANGE, totals.ungraded),
-        (ReadingKind.CUT, totals.truncated),
-        (ReadingKind.TOO_LONG, totals.too_long),
-        (ReadingKind.FAILED, totals.engine_failed),
-    ):
-        if critiques:
-            yield _line("", f"{format_count(critiques, 'critique')} without a verdict: {WHY_NO_VERDICT[kind]}")
-    if unfinished.rollouts:
-        yield _line("", f"{format_count(unfinished.rollouts, 'critique')} more in unfinished units")
-    if tokens := totals.tokens + unfinished.tokens:
+    tally = status.tally
+    said = f"{tally[ReadingKind.ERROR]:,} name an error, {tally[ReadingKind.NO_ERROR]:,} find none"
+    yield from _made(status, "critiques", "critique", "chain", said)
+    yield from _without(status, "critique", "without a verdict", WHY_NO_VERDICT)
+    yield from _in_work(status, "critique")
+    if tokens := tally["tokens"] + status.unfinished["tokens"]:
         yield _line("tokens", f"{tokens:,} written")
 
 
 def _findings(status: RunStatus) -> Iterator[str]:
     """What a run of `check` holds."""
-    totals, unfinished = status.totals, status.unfinished
+    said = f"{status.tally['refuted']:,} refuted, {status.tally['holds']:,} hold"
+    yield from _made(status, "findings", "step", "chain", said)
+    yield from _without(status, "step", "unknown", WHY_UNCHECKED)
+    yield from _in_work(status, "chain")
+
+
+def _made(status: RunStatus, name: str, noun: str, over: str, said: str = "") -> Iterator[str]:
+    """What finished units hold."""
     if status.units_done:
-        yield _line("findings", f"{format_count(totals.prefixes, 'step')} of {format_count(totals.chains, 'chain')}")
-        yield _line("", f"{totals.incorrect:,} refuted, {totals.correct:,} hold")
-    for steps, why in (
-        (totals.aborted, WHY_UNCHECKED["deadline"]),
-        (totals.ungraded, f"{WHY_UNCHECKED['memory']}, or {WHY_UNCHECKED['crashed']}"),
-        (totals.too_long, WHY_UNCHECKED["too_long"]),
-        (totals.engine_failed, WHY_UNCHECKED["lost"]),
-    ):
-        if steps:
-            yield _line("", f"{format_count(steps, 'step')} unknown: {why}")
-    if unfinished.chains:
-        yield _line("", f"{format_count(unfinished.chains, 'chain')} more in unfinished units")
+        made, things = (format_count(status.tally[f"{each}s"], each) for each in (noun, over))
+        yield _line(name, f"{made} of {things}")
+        if said:
+            yield _line("", said)
+
+
+def _without(status: RunStatus, noun: str, lack: str, reasons: Mapping[Any, str]) -> Iterator[str]:
+    """What lacks a result. The engine has failed those that the tally names so, and that the reasons put last."""
+    for reason, why in zip((*[*reasons][:-1], "engine_failed"), reasons.values(), strict=True):
+        if count := status.tally[reason]:
+            yield _line("", f"{format_count(count, noun)} {lack}: {why}")
+
+
+def _in_work(status: RunStatus, noun: str) -> Iterator[str]:
+    if more := status.unfinished[f"{noun}s"]:
+        yield _line("", f"{format_count(more, noun)} more in unfinished units")
 
 
 def _searches(status: RunStatus) -> Iterator[str]:
     """What a run of `search` holds."""
-    totals, unfinished = status.totals, status.unfinished
+    tally, unfinished = status.tally, status.unfinished
     if status.units_done:
         whose = " of finished units" if status.units != status.units_done else ""
-        yield _line(
-            "searches",
-            f"{format_count(totals.chains, 'problem')}{whose}, {format_count(totals.prefixes, 'sampled step')}",
-        )
-        if known := totals.correct + totals.incorrect + totals.no_answer + totals.ungraded:
-            others = totals.chains - known
+        problems, steps = format_count(tally["problems"], "problem"), format_count(tally["steps"], "sampled step")
+        yield _line("searches", f"{problems}{whose}, {steps}")
+        answers = {"correct": "right", "incorrect": "wrong", "no_answer": "without an answer", "ungraded": "ungraded"}
+        if known := sum(tally[name] for name in answers):
+            others = tally["problems"] - known
             why = f"; {others:,} with no known answer, one that the grader cannot read, or no chain" if others else ""
-            yield _line(
-                "",
-                f"{totals.correct:,} right, {totals.incorrect:,} wrong, {totals.no_answer:,} without an answer, "
-                f"{totals.ungraded:,} ungraded{why}",
-            )
-    if totals.engine_failed:
-        yield _line("", f"{format_count(totals.engine_failed, 'problem')} not searched: no engine survived it")
-    if words := unscored_text(scored=totals.spent, unscored=totals.too_long):
+            yield _line("", ", ".join(f"{tally[name]:,} {words}" for name, words in answers.items()) + why)
+    if failed := tally["engine_failed"]:
+        yield _line("", f"{format_count(failed, 'problem')} not searched: no engine survived it")
+    if words := unscored_text(scored=tally["scored"], unscored=tally["unscored"]):
         yield _line("scores", words)
-    if tokens := totals.tokens + unfinished.tokens:
-        computed = totals.solution_tokens + unfinished.solution_tokens
-        yield _line("tokens", _of_models(tokens, computed))
-    if unfinished.tokens:
-        log = _of_models(unfinished.tokens, unfinished.solution_tokens)
+    if (both := tally + unfinished)["tokens"]:
+        yield _line("tokens", _of_models(both))
+    if unfinished["tokens"]:
+        log = _of_models(unfinished)
         yield _line("", f"of these {log} in units that are not finished: the same command goes on with their log")
 
 
-def _of_models(policy: int, scorer: int) -> str:
-    return f"{policy:,} of the policy" + (f", {scorer:,} computed by the scorer" if scorer else "")
+def _of_models(tally: Tally) -> str:
+    scorer = tally["scorer_tokens"]
+    return f"{tally['tokens']:,} of the policy" + (f", {scorer:,} computed by the scorer" if scorer else "")
 
 
-def _parts(name: str, parts: Sequence[ObservedPart], made: Callable[[Totals], str]) -> Iterator[str]:
-    """A line for each judge, or each check, of a run. `made`: what there is of it."""
+def _parts(name: str, parts: Sequence[ObservedPart], noun: str) -> Iterator[str]:
+    """A line for each judge, or each check, of a run. `noun`: what there is of it."""
     for at, part in enumerate(parts):
         found = part.status
         if found is None:
             words = f"cannot be read: {part.fault}"
         else:
-            done = found.totals + found.unfinished
+            done = found.tally + found.unfinished
             units = "" if found.units is None else f" ({found.units_done:,} of {format_count(found.units, 'unit')})"
-            words = f"{found.condition.state.value}, {made(done)} of {format_count(done.chains, 'chain')}{units}"
+            made, chains = format_count(done[f"{noun}s"], noun), format_count(done["chains"], "chain")
+            words = f"{found.condition.state.value}, {made} of {chains}{units}"
         yield _line("" if at else name, printable(f"{part.name}: {words}"))
 
 
@@ -360,6 +348,9 @@ def as_json(status: RunStatus) -> dict[str, object]:
     """`RunStatus` as a JSON object, with `condition.seen.start` but without its samples."""
     fields = asdict(status)
     for found in (fields, *(part["status"] for part in (*fields["judges"], *fields["checks"]))):
+        if found:
+            for name, tally in (("totals", found.pop("tally")), ("unfinished", found["unfinished"])):
+                found[name] = asdict(tally.totals) if found["command"] == LABEL else dict(tally)
         if found and (seen := found["condition"]["seen"]):
             del seen["start"]["samples"]
     return fields
@@ -433,7 +424,7 @@ class _UnitState:
 
     unit_id: str
     whole: Commit | None
-    unfinished: Totals = field(default_factory=Totals)
+    unfinished: Tally = field(default_factory=Tally)
     unreadable: tuple[str, ...] = ()
 
 
@@ -452,11 +443,10 @@ def _unit(storage: Storage, named: tuple[str, int]) -> _UnitState:
         return _UnitState(unit_id=unit_id, whole=last)
     found = record_sequence(storage, UNIT, unit_id, length)
     whole = resolve(found).whole
-    more = log_totals(found) - (whole.totals if whole else Totals())
     return _UnitState(
         unit_id=unit_id,
         whole=whole,
-        unfinished=Totals(**{name: getattr(more, name) for name in _UNFINISHED}),
+        unfinished=log_tally(found) - (whole.tally if whole else Tally()),
         unreadable=found.unreadable,
     )
 
@@ -491,8 +481,8 @@ def _cost(status: RunStatus) -> Iterator[str]:
         yield _line("planned", f"plan.json cannot be read: {printable(status.plan_fault)}")
     if status.planned:
         cost = status.planned.cost
-        done = status.totals.rollouts + status.unfinished.rollouts
-        tokens = status.totals.tokens + status.unfinished.tokens + status.totals.solution_tokens
+        both = status.tally + status.unfinished
+        done, tokens = both["rollouts"], both["tokens"] + status.tally["solution_tokens"]
         yield _line("planned", f"rollouts {_range(cost.rollouts, 0)}, so far {done:,}")
         yield _line("", f"tokens {_range(cost.tokens, 0)}, so far {tokens:,}")
         if cost.device_hours:

@@ -54,8 +54,8 @@ def _ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> bool:
             summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
             seen += summary.counts.seen
             write_lines(check_lines(summary))
-            made = format_count(each.now.chains, "chain")
-            write_lines(ending_lines(each, made, (each.now.prefixes, "{:,.0f} steps/s")))
+            made = format_count(each.added["chains"], "chain")
+            write_lines(ending_lines(each, made, (each.added["steps"], "{:,.0f} steps/s")))
     return seen > 0
 
 

@@ -44,12 +44,12 @@ def _ended(config: JudgeRunConfig, found: "Summary") -> bool:
     if counts.votes > 1:
         share = format_percent(counts.unanimous / counts.chains)
         lines.append(f"all votes agree on {share} of the chains")
-    now = found.now
+    added = found.added
     lines += ending_lines(
         found,
-        format_count(now.rollouts, "critique"),
-        (now.rollouts, "{:,.1f} critiques/s"),
-        (now.tokens, "{:,.0f} tokens/s"),
+        format_count(added["critiques"], "critique"),
+        (added["critiques"], "{:,.1f} critiques/s"),
+        (added["tokens"], "{:,.0f} tokens/s"),
     )
     if says:
         lines.append(

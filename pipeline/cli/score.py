@@ -47,12 +47,14 @@ def _to_file(config: ScoreConfig) -> int:
 
 
 def _ended(config: ScoreConfig, found: "Summary") -> bool:
-    totals, chains = found.totals, found.now.chains
-    lines = [_scored(totals.prefixes, totals.chains, f"{found.run_dir}/scores"), *_calibrated(config)]
-    lines += _unscored({"too_long": totals.too_long, "unreadable": totals.ungraded, "failed": totals.engine_failed})
+    tally, chains = found.tally, found.added["chains"]
+    lines = [_scored(tally["steps"], tally["chains"], f"{found.run_dir}/scores"), *_calibrated(config)]
+    lines += _unscored(
+        {"too_long": tally["too_long"], "unreadable": tally["unreadable"], "failed": tally["engine_failed"]}
+    )
     lines += ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
     write_lines(lines)
-    return totals.prefixes > 0
+    return tally["steps"] > 0
 
 
 def _calibrated(config: ScoreConfig) -> list[str]:

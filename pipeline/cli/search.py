@@ -53,7 +53,7 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
         *_faults(figures),
         *_waits(figures, by_steps=search_for(config.search).newest_only),
     ]
-    made, tokens = format_count(found.now.chains, "problem"), found.now.tokens
+    made, tokens = format_count(found.added["problems"], "problem"), found.added["tokens"]
     lines += ending_lines(found, made, (tokens, "{:,.0f} tokens/s"), over="problems")
     if config.run.report:
         from pipeline.analysis.report.run import page_at_end

@@ -28,10 +28,10 @@ def task_command(name: str) -> Command:
     task = TASKS.load(name)
 
     def ended(config: Any, found: "Summary") -> bool:
-        chains = found.now.chains
+        chains = found.added["chains"]
         ending = ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
         write_lines([*task(config).lines(found), *ending])
-        return found.totals.rollouts > 0
+        return found.tally["rows"] > 0
 
     def estimated(_: Any, plan: "Estimate") -> Iterator[str]:
         yield head_line(plan, task.to_do)

@@ -167,8 +167,8 @@ def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
 def ending_lines(found: "Summary", made: str, *speeds: tuple[int, str], over: str = "chains") -> Iterator[str]:
     """The last lines of a result. `made`: by this start. `speeds`: how many of something, and the format of how many a second.
     `over`: what the run goes over, in the plural."""
-    if found.totals.rejected:
-        yield f"left out: {format_count(found.totals.rejected, 'row')}; {found.run_dir}/rejects says why"
+    if found.tally["rejected"]:
+        yield f"left out: {format_count(found.tally['rejected'], 'row')}; {found.run_dir}/rejects says why"
     for name in found.damaged:
         yield f"damaged and made again: {name}"
     if found.units_done_now:

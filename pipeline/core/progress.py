@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from pipeline.core.hardware import Throughput
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally, Totals
 
 SECONDS_PER_HOUR = 3600.0
 _WORKER_ERROR = re.compile(
@@ -152,17 +152,17 @@ def repeats(warning: str, message: str) -> bool:
 class Summary:
     """The content of a run directory, and what this start added to it.
 
-    `totals`: of the whole run; `now`: what this start has added to the log. `damaged`: names of damaged files that this start
+    `tally`: of the whole run; `added`: what this start has added to the log. `damaged`: names of damaged files that this start
     set aside. `labels`: the origin of the current labels, if `relabel` or `regrade` made editions. `overspent`: by how much the
     run exceeded its limit. `throughput`: None if the engines of this start generated nothing or do not report their hardware.
     `first_new`: id of the first unit that was not whole before this start, where others were; else empty.
     """
 
     run_dir: str
-    totals: Totals
+    tally: Tally
     units: int
     units_done_now: int
-    now: Totals
+    added: Tally
     seconds_starting: float
     seconds_working: float
     damaged: tuple[str, ...] = ()
@@ -170,6 +170,16 @@ class Summary:
     overspent: str = ""
     throughput: Throughput | None = None
     first_new: str = ""
+
+    @property
+    def totals(self) -> Totals:
+        """The counts of a run of `label`."""
+        return self.tally.totals
+
+    @property
+    def now(self) -> Totals:
+        """What this start of `label` has added to the log."""
+        return self.added.totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The records of the pipeline, in the order in which data passes through them. Frozen, without behaviour."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, NamedTuple
@@ -536,9 +537,45 @@ class UnitTarget:
     growths: int = 0
 
 
+class Tally(Mapping[str, int]):
+    """Counts by name: of the rows of a kind of run, or of the input. A name that is not there counts 0. The counts of several
+    units are added name by name, and subtracted so."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: Mapping[str, int] | None = None, **more: int) -> None:
+        self._counts = {**(counts or {}), **more}
+
+    def __getitem__(self, name: str) -> int:
+        return self._counts.get(name, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally({name: self[name] + other[name] for name in {**self, **other}})
+
+    def __sub__(self, other: "Tally") -> "Tally":
+        return Tally({name: self[name] - other[name] for name in {**self, **other}})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tally) and all(self[name] == other[name] for name in {**self, **other})
+
+    def __hash__(self) -> int:
+        return hash(frozenset((name, count) for name, count in self.items() if count))
+
+    @property
+    def totals(self) -> "Totals":
+        """Those of a run of `label`, or of an input."""
+        return Totals(**{part.name: self[part.name] for part in fields(Totals)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts over one or more units; totals of several units are added field by field, and subtracted so.
+    """The tally of a run of `label`, over one or more units, and of an input; added field by field, and subtracted so.
 
     `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
     `aborted`: rollouts that were stopped because they no longer counted. `mended`: rows in which backslashes were put back.
@@ -570,3 +607,12 @@ class Totals:
 
     def __sub__(self, other: "Totals") -> "Totals":
         return Totals(**{part.name: getattr(self, part.name) - getattr(other, part.name) for part in fields(self)})
+
+    @property
+    def tally(self) -> Tally:
+        """The same by name."""
+        counts = {part.name: getattr(self, part.name) for part in fields(self)}
+        if not self.mended:
+            # A record from before it was counted stays as it was written.
+            del counts["mended"]
+        return Tally(counts)

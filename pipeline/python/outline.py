@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.progress import Summary
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.storage.editions import whose_labels
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun
@@ -24,17 +24,17 @@ def stored_summary(storage: Storage, run: StoredRun, called: Summary | None) -> 
     from pipeline.analysis.report.run_data import staged_input
 
     staged = staged_input(storage, run.identity)
-    totals = sum((whole.totals for whole in run.wholes.values()), staged.totals if staged else Totals())
+    tally = sum((whole.tally for whole in run.wholes.values()), staged.tally if staged else Tally())
     before = called or Summary(
         run_dir=storage.run_dir,
-        totals=totals,
+        tally=tally,
         units=0,
         units_done_now=0,
-        now=Totals(),
+        added=Tally(),
         seconds_starting=0.0,
         seconds_working=0.0,
     )
-    return replace(before, totals=totals, units=len(run.units), labels=whose_labels(run.editions, run.wholes))
+    return replace(before, tally=tally, units=len(run.units), labels=whose_labels(run.editions, run.wholes))
 
 
 def rejects(storage: Storage) -> list[str]:

@@ -15,7 +15,7 @@ from pipeline.core.forecast import Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.output import say
 from pipeline.core.progress import Status, Summary
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import UnitTarget
 from pipeline.data.rows import input_digest
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
@@ -34,7 +34,7 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
     common_state,
@@ -232,7 +232,7 @@ class LabelTask(Task[LabelConfig]):
             editions=editions,
             planned=planned,
         )
-        own = labelled.edition is None and after.totals.chains and not common_state(after.wholes, None)
+        own = labelled.edition is None and after.tally["chains"] and not common_state(after.wholes, None)
         if own and (estimator := estimator_for(self.config.estimator)).learner:
             # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
             show("learning from all chains")
@@ -245,9 +245,6 @@ class LabelTask(Task[LabelConfig]):
             damaged=tuple(damaged),
             labels=whose_labels(labelled.editions, labelled.wholes),
         )
-
-    def count(self, totals: Totals) -> int:
-        return totals.rollouts
 
 
 def _learned_together(storage: Storage) -> LearnedState | None:
@@ -280,7 +277,7 @@ def _limited(
             "the hours of these starts; lower limit.device_hours in the plan by those that you know of"
         )
     hours = sum(start.status.working_hours for start in starts.starts)
-    tokens = before.logged.tokens + before.logged.solution_tokens
+    tokens = before.logged["tokens"] + before.logged["solution_tokens"]
     spending = Spending(limit, tokens, hours)
     shown = Throttle(watch, config.progress_seconds)
 
@@ -304,7 +301,7 @@ def _unit_targets(
         rows = unit_rows(storage, unit) if budgeted else ()
         spent[unit.unit_id] = UnitSpending(
             chains=sum(1 if row.solution else config.sampling.solutions for row in rows),
-            logged=log_totals(sequence),
+            logged=log_tally(sequence).totals,
             whole=resolve(sequence).whole,
         )
     return unit_targets(estimator, config.sampling.rollouts, spent)

@@ -142,7 +142,7 @@ class Staging:
         ]
         rejected = self.rejects.rows
         new = Totals(rows=self.used + rejected, used=self.used, rejected=rejected, mended=mended)
-        return replace(before, shards=(*before.shards, *units, *self.rejects.shards), totals=before.totals + new)
+        return replace(before, shards=(*before.shards, *units, *self.rejects.shards), tally=before.tally + new.tally)
 
     def _rows(self) -> Iterator[tuple[int, InputRow]]:
         """Pairs (number of the problem, row) of the rows that were used, with the problems in the order of their first row."""

@@ -71,7 +71,7 @@ class Labelling:
             return None
         return Finished(
             results=self._results(result),
-            totals=result.totals,
+            tally=result.totals.tally,
             readings=result.readings,
             learned_from=_chains_of(result.state, log),
         )

@@ -13,6 +13,7 @@ from pipeline.core.records import (
     Rollout,
     RolloutOutcome,
     SampledSolution,
+    Tally,
     Totals,
     Trials,
     UnitTarget,
@@ -46,7 +47,7 @@ class RolloutLog(UnitLog):
         self._rollouts = LogTable(table, keep=attrgetter("outcome"), rows=rollout_outcomes)
         self._solutions = LogTable.whole(SOLUTIONS)
         self._promotions = LogTable.whole(PROMOTIONS)
-        super().__init__(files, unit_target, (self._solutions, self._rollouts, self._promotions), _part_totals)
+        super().__init__(files, unit_target, (self._solutions, self._rollouts, self._promotions), _part_tally)
         self.rows = rows
         self._learner = learner
         self.state: Any = None if learner is None else learner.initial()
@@ -125,6 +126,6 @@ class RolloutLog(UnitLog):
         return self.files.rows(ROLLOUTS.name)
 
 
-def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
+def _part_tally(new: Mapping[str, pa.Table]) -> Tally:
     rollouts = new[ROLLOUTS.name]
-    return Totals(rollouts=rollouts.num_rows, tokens=pc.sum(rollouts["n_tokens"]).as_py() or 0)
+    return Totals(rollouts=rollouts.num_rows, tokens=pc.sum(rollouts["n_tokens"]).as_py() or 0).tally

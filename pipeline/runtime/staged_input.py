@@ -108,7 +108,7 @@ def _as_it_was(storage: Storage, config: LabelConfig, found: RecordSequence, che
         else:
             data = replace(config.data, limit=records[0].totals.rows)
             again = stage(storage, found.sequence_id, data, config.run, checker, check)
-            staged = replace(records[0], shards=again.shards, totals=again.totals)
+            staged = replace(records[0], shards=again.shards, tally=again.tally)
         for commit in (commit for commit in records if commit.totals.rows > staged.totals.rows):
             data = replace(config.data, limit=commit.totals.rows)
             grown = grow(storage, staged, data, config.run, checker, check)

@@ -10,7 +10,7 @@ from pipeline.config.fields import identity_settings
 from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import PRIOR_VERSION, complete_settings, flatten_settings
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.data.rows import lasting_path
 from pipeline.engines.registry import policy_for
@@ -21,7 +21,7 @@ from pipeline.runtime.objects import REGISTRIES
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Job
-from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_totals, resolve
+from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.units import UnitRef
 
@@ -80,15 +80,15 @@ def run_name(fields: dict[str, object]) -> str:
 class RunState:
     """The state of a run, from the record sequences of its units.
 
-    `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `totals`: the sum over whole units.
+    `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `tally`: the sum over whole units.
     `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
     was learned from the most chains.
     """
 
     jobs: tuple[Job, ...]
     wholes: Mapping[str, Commit]
-    totals: Totals
-    logged: Totals
+    tally: Tally
+    logged: Tally
     learned: LearnedState | None
 
 
@@ -102,7 +102,7 @@ def state_of(
     jobs are in the order of the input."""
     jobs: list[Job] = []
     wholes: dict[str, Commit] = {}
-    totals = logged = Totals()
+    tally = logged = Tally()
     for unit in units:
         sequence = sequences.get(unit.unit_id) or RecordSequence(kind=UNIT, sequence_id=unit.unit_id)
         found = resolve(sequence)
@@ -112,11 +112,11 @@ def state_of(
             job = Job(unit=unit, known_length=sequence.length, unit_target=unit_target, growths=growths)
             jobs.append(job)
         if whole is not None:
-            totals += whole.totals
+            tally += whole.tally
             wholes[unit.unit_id] = whole
-        logged += log_totals(sequence)
+        logged += log_tally(sequence)
     learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
-    return RunState(jobs=tuple(jobs), wholes=wholes, totals=totals, logged=logged, learned=learned)
+    return RunState(jobs=tuple(jobs), wholes=wholes, tally=tally, logged=logged, learned=learned)
 
 
 def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:

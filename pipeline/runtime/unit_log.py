@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from pipeline.core.failpoints import failpoint
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.core.table import Table
 from pipeline.runtime.problem_budget import meets_target
 from pipeline.storage.commits import Commit
@@ -79,32 +79,32 @@ class LogTable(Generic[Record, Kept]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What makes a unit whole: its `results`, tables that follow from its log, and its `totals`.
+    """What makes a unit whole: its `results`, tables that follow from its log, and its `tally`.
 
     `readings`: how often the log had been read when they were computed. `learned_from`: see `Commit`.
     """
 
     results: Mapping[str, pa.Table]
-    totals: Totals
+    tally: Tally
     readings: int
     learned_from: int = 0
 
 
 class UnitLog:
     """The tables of a unit's log. `readings` counts how often the log was read; what was computed before the last reading may
-    be stale. `part_totals`: the counts of new rows, by table."""
+    be stale. `part_tally`: the counts of new rows, by table."""
 
     def __init__(
         self,
         files: UnitFiles,
         unit_target: UnitTarget,
         tables: Sequence[LogTable[Any, Any]],
-        part_totals: Callable[[Mapping[str, pa.Table]], Totals],
+        part_tally: Callable[[Mapping[str, pa.Table]], Tally],
     ) -> None:
         self.files = files
         self.unit_target = unit_target
         self._tables = tables
-        self._part_totals = part_totals
+        self._part_tally = part_tally
         self._writing = asyncio.Lock()
         self._uninterrupted = _Uninterrupted()
         self.readings = 0
@@ -151,7 +151,7 @@ class UnitLog:
 
     def _append(self, new: Sequence[Mapping[Any, Any]]) -> bool:
         tables = self._rows_of(new)
-        return self.files.append(tables, self._part_totals(tables))
+        return self.files.append(tables, self._part_tally(tables))
 
     async def complete(self, finished: Finished) -> bool:
         """Commit the unit as whole, with its new records.
@@ -170,7 +170,7 @@ class UnitLog:
                 self.files.complete,
                 self.new_rows(),
                 finished.results,
-                finished.totals,
+                finished.tally,
                 self.unit_target,
                 finished.learned_from,
             )

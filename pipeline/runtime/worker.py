@@ -210,7 +210,7 @@ class Worker:
         return Receipt(
             unit_id=task.unit.unit_id,
             whole=True,
-            engine_failed=whole.totals.engine_failed,
+            engine_failed=whole.tally["engine_failed"],
             learned=learned_state_of(whole),
         )
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.config.search import SearchConfig
-from pipeline.core.records import UNGRADED, ChainText, Totals, Verdict
+from pipeline.core.records import UNGRADED, ChainText, Tally, Verdict
 from pipeline.core.tables import CANDIDATES, SEARCHES, ScoreAnswer
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
@@ -153,36 +153,32 @@ def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
     }
 
 
-def part_totals(samples: Iterable[pa.Table], scores: Iterable[pa.Table]) -> Totals:
+def part_tally(samples: Iterable[pa.Table], scores: Iterable[pa.Table]) -> Tally:
     """The counts of answers that are committed while searches go on, from tables `samples` and `stepscores`: `tokens` of the
-    policy and of the scorer (`solution_tokens`)."""
-    return Totals(
+    policy, and `scorer_tokens` that the scorer computed."""
+    return Tally(
         tokens=sum(_sum(table, "n_tokens") for table in samples),
-        solution_tokens=sum(_sum(table, "n_computed") for table in scores),
+        scorer_tokens=sum(_sum(table, "n_computed") for table in scores),
     )
 
 
-def search_totals(searches: pa.Table) -> Totals:
-    """The counts of problems whose searches have ended, from the table `searches`.
-
-    `chains` and `rollouts` are problems, `prefixes` sampled steps, `tokens` those of the policy, `solution_tokens` those that
-    the scorer computed. The verdicts are those of the chosen chains. Of the beginnings of chains that were to be scored,
-    `too_long` have no score, and `spent` have one."""
+def search_tally(searches: pa.Table) -> Tally:
+    """The counts of `problems` whose searches have ended, from the table `searches`: their sampled `steps`, `tokens` and
+    `scorer_tokens`, the verdicts of the chosen chains, `engine_failed` problems, and the beginnings of chains that were to be
+    scored: `scored` and `unscored`."""
     verdicts = Counter(searches["verdict"].to_pylist())
-    stops = Counter(searches["stopped"].to_pylist())
-    return Totals(
-        chains=searches.num_rows,
-        rollouts=searches.num_rows,
-        prefixes=_sum(searches, "steps"),
+    return Tally(
+        problems=searches.num_rows,
+        steps=_sum(searches, "steps"),
         tokens=_sum(searches, "policy_tokens"),
-        solution_tokens=_sum(searches, "scorer_computed"),
+        scorer_tokens=_sum(searches, "scorer_computed"),
         correct=verdicts[Verdict.CORRECT],
         incorrect=verdicts[Verdict.INCORRECT],
         no_answer=verdicts[Verdict.NO_ANSWER],
         ungraded=sum(verdicts[verdict] for verdict in UNGRADED),
-        engine_failed=stops[Stop.FAILED],
-        too_long=_sum(searches, "unscored"),
-        spent=_sum(searches, "scored"),
+        engine_failed=searches["stopped"].to_pylist().count(Stop.FAILED),
+        scored=_sum(searches, "scored"),
+        unscored=_sum(searches, "unscored"),
     )
 
 

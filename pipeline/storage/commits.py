@@ -18,7 +18,7 @@ from enum import StrEnum
 from pipeline.core.errors import Absent, StoreError, other_job
 from pipeline.core.failpoints import failpoint
 from pipeline.core.ids import is_shard_file, record_name, record_parts
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, Totals, UnitTarget
 from pipeline.core.table import log_tables
 from pipeline.storage.objects import each
 from pipeline.storage.shards import ShardRecord
@@ -55,12 +55,17 @@ class Commit:
     number: int
     state: CommitState
     shards: tuple[ShardRecord, ...] = ()
-    totals: Totals = field(default_factory=Totals)
+    tally: Tally = field(default_factory=lambda: Totals().tally)
     unit_target: UnitTarget = field(default_factory=UnitTarget)
     base: tuple[ShardRecord, ...] = ()
     learned_from: int = 0
     void: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def totals(self) -> Totals:
+        """The counts of a unit of `label`, or of an input."""
+        return self.tally.totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +160,7 @@ def record(storage: Storage, kind: str, sequence_id: str, number: int) -> Commit
 def encode_commit(commit: Commit) -> bytes:
     """The content of the file of a record."""
     fields = asdict(commit)
-    if not commit.totals.mended:
-        # A record from before it was counted stays as it was written.
-        del fields["totals"]["mended"]
+    fields["totals"] = dict(fields.pop("tally"))
     return json.dumps({**fields, _CHECK: checksum(fields)}, indent=1, sort_keys=True).encode()
 
 
@@ -168,6 +171,7 @@ def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
         check = fields.pop(_CHECK)
         if check != checksum(fields):
             raise ValueError("the record does not match its checksum")
+        tally = Tally(dict(fields.pop("totals")))
         commit = Commit(
             **{
                 **fields,
@@ -175,7 +179,7 @@ def _decoded(data: bytes, kind: str, sequence_id: str, number: int) -> Commit:
                 "shards": tuple(ShardRecord(**shard) for shard in fields["shards"]),
                 "base": tuple(ShardRecord(**shard) for shard in fields["base"]),
                 "unit_target": UnitTarget(**fields["unit_target"]),
-                "totals": Totals(**fields["totals"]),
+                "tally": tally,
                 "void": tuple(fields["void"]),
                 "settings": tuple((key, value) for key, value in fields["settings"]),
             }
@@ -241,8 +245,8 @@ def _with_files_left(sequence: RecordSequence) -> Iterator[tuple[Commit, tuple[S
             yield commit, tuple(shard for shard in commit.shards if void_at.get(shard.file, -1) < at)
 
 
-def log_totals(sequence: RecordSequence) -> Totals:
-    """The totals of a log: those of the last completing record with all its files, plus the intact parts after it."""
+def log_tally(sequence: RecordSequence) -> Tally:
+    """The counts of a log: those of the last completing record with all its files, plus the intact parts after it."""
     log = set(resolve(sequence).log)
     intact = [
         commit
@@ -250,7 +254,7 @@ def log_totals(sequence: RecordSequence) -> Totals:
         if commit.state is not CommitState.VOID and log >= set(_log(commit.shards))
     ]
     wholes = [at for at, commit in enumerate(intact) if commit.state is CommitState.WHOLE]
-    return sum((commit.totals for commit in intact[wholes[-1] if wholes else 0 :]), Totals())
+    return sum((commit.tally for commit in intact[wholes[-1] if wholes else 0 :]), Tally())
 
 
 def _log(shards: Iterable[ShardRecord]) -> list[ShardRecord]:

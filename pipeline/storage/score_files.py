@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
-from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Totals
+from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Tally
 from pipeline.core.tables import CALIBRATED_SCORES
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCORE
@@ -102,15 +102,15 @@ def score_shards(storage: Storage) -> list[ShardRecord]:
     return shards
 
 
-def score_totals(scores: pa.Table) -> Totals:
-    """The counts of scores: `chains`, `prefixes` with a score, `tokens`; `too_long`, `ungraded` and `engine_failed` are chains
+def score_tally(scores: pa.Table) -> Tally:
+    """The counts of scores: `chains`, `steps` with a score, `tokens`; `too_long`, `unreadable` and `engine_failed` are chains
     without all of their scores, by reason."""
     faults = Counter(scores["fault"].to_pylist())
-    return Totals(
+    return Tally(
         chains=scores.num_rows,
-        prefixes=pc.sum(scores["n_scored"]).as_py() or 0,
+        steps=pc.sum(scores["n_scored"]).as_py() or 0,
         tokens=pc.sum(scores["n_tokens"]).as_py() or 0,
         too_long=faults[TOO_LONG],
-        ungraded=faults[UNREADABLE],
+        unreadable=faults[UNREADABLE],
         engine_failed=faults[FAILED],
     )

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
+from pipeline.core.records import Tally
 from pipeline.core.table import Table
 from pipeline.storage.commits import INPUT, UNIT, Commit, record_sequence, record_sequences, refuse_damage, resolve
 from pipeline.storage.run_record import STAGED_INPUT, command_of
@@ -32,6 +33,11 @@ class StoredChainRun:
     @property
     def unfinished(self) -> int:
         return len(self.units) - len(self.wholes)
+
+    @property
+    def tally(self) -> Tally:
+        """The counts of all finished units."""
+        return sum((whole.tally for whole in self.wholes.values()), Tally())
 
     def shards(self, table: str) -> Iterator[ShardRecord]:
         """The files of a table of all finished units, in the order of the input."""

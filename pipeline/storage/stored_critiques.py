@@ -7,15 +7,15 @@ as the judge's log is the one that it was made from. Readers here take the newes
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.config.judge import JUDGE_NAME
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.records import ReadingKind, Totals
+from pipeline.core.records import ReadingKind, Tally
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.tables import READINGS as READINGS_TABLE
 from pipeline.storage.commits import Commit, RecordSequence
@@ -30,7 +30,6 @@ FOLDER = "judges"
 TABLE = "critiques"
 READINGS = "readings"
 _ID = "critique_id"
-_COUNTED = ("reading", "n_tokens", "n_prompt_tokens")
 _KEY = (_ID,)
 _OF_READING = frozenset(READINGS_TABLE.schema.names) - {_ID}
 
@@ -39,7 +38,7 @@ _OF_READING = frozenset(READINGS_TABLE.schema.names) - {_ID}
 class StoredJudge:
     """A judge of a run. `storage`: its own run directory. `editions`: of its readings.
 
-    `totals` are those of `critique_totals`, of the critiques as they were read when they were written. `editions` may read them
+    `tally` is that of `critique_tally`, of the critiques as they were read when they were written. `editions` may read them
     otherwise.
     """
 
@@ -131,26 +130,16 @@ def critique_frames(judge: StoredJudge, columns: Sequence[str] | None = None) ->
         yield pl.DataFrame(table)
 
 
-def critique_totals(critiques: pa.Table, votes: int) -> Totals:
-    """The counts of critiques, `votes` of each chain.
-
-    `chains` are judged chains, `rollouts` their critiques, `tokens` those written and `solution_tokens` those read. By their
-    readings, `incorrect` critiques name an error, `correct` find none, `no_answer` are unparseable, `ungraded` out of range,
-    `truncated` cut, `too_long` and `engine_failed` as they say.
-    """
-    columns: dict[str, list[Any]] = {name: critiques[name].to_pylist() for name in _COUNTED}
-    kinds = Counter(ReadingKind(kind) for kind in columns["reading"])
-    return Totals(
+def critique_tally(critiques: pa.Table, votes: int) -> Tally:
+    """The counts of critiques, `votes` of each chain: judged `chains`, their `critiques`, the `tokens` that were written and
+    `tokens_read`, and critiques by their reading; `engine_failed` are those of chains that kill engines."""
+    kinds = Counter(critiques["reading"].to_pylist())
+    return Tally(
+        {kind.value: kinds[kind] for kind in ReadingKind if kind is not ReadingKind.FAILED},
         chains=critiques.num_rows // votes,
-        rollouts=critiques.num_rows,
-        tokens=sum(columns["n_tokens"]),
-        solution_tokens=sum(columns["n_prompt_tokens"]),
-        incorrect=kinds[ReadingKind.ERROR],
-        correct=kinds[ReadingKind.NO_ERROR],
-        no_answer=kinds[ReadingKind.UNPARSEABLE],
-        ungraded=kinds[ReadingKind.OUT_OF_RANGE],
-        truncated=kinds[ReadingKind.CUT],
-        too_long=kinds[ReadingKind.TOO_LONG],
+        critiques=critiques.num_rows,
+        tokens=pc.sum(critiques["n_tokens"]).as_py() or 0,
+        tokens_read=pc.sum(critiques["n_prompt_tokens"]).as_py() or 0,
         engine_failed=kinds[ReadingKind.FAILED],
     )
 

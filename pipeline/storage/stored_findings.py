@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.config.verify import VERIFIER_NAME
 from pipeline.core.errors import UsageError
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.suggestions import choice_hint
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, CHECKS, PROVES
@@ -39,9 +39,9 @@ class StoredCheck:
         return bool(self.run.identity.get(PROVES))
 
     @property
-    def totals(self) -> Totals:
-        """The counts of all finished units, as `finding_totals` makes them."""
-        return sum((whole.totals for whole in self.run.wholes.values()), Totals())
+    def tally(self) -> Tally:
+        """The counts of all finished units, as `finding_tally` makes them."""
+        return self.run.tally
 
     @property
     def shards(self) -> tuple[ShardRecord, ...]:
@@ -105,23 +105,17 @@ def verdict_frames(
         yield said if chains is None else said.filter(pl.col("chain_id").is_in(chains))
 
 
-def finding_totals(findings: pa.Table) -> Totals:
-    """The counts of findings, those of whole chains.
-
-    `chains` are checked chains and `prefixes` their steps. Of these, `incorrect` are refuted, `correct` hold, `no_answer` are
-    unknown to a verifier that looked at them, `aborted` met the deadline, `ungraded` needed too much memory or crashed,
-    `too_long` are that, and `engine_failed` are lost.
-    """
+def finding_tally(findings: pa.Table) -> Tally:
+    """The counts of findings, those of whole chains: checked `chains` and their `steps`, of which some are `refuted`, `holds`,
+    or `unknown` to a verifier that looked at them; the others by `Fault`, `engine_failed` for those that are lost."""
     verdicts = Counter(findings["verdict"].to_pylist())
     faults = Counter(findings["fault"].to_pylist())
-    return Totals(
+    return Tally(
+        {fault.value: faults[fault] for fault in Fault if fault is not Fault.LOST},
         chains=len(set(findings["row"].to_pylist())),
-        prefixes=findings.num_rows,
-        incorrect=verdicts[StepVerdict.REFUTED],
-        correct=verdicts[StepVerdict.HOLDS],
-        no_answer=verdicts[StepVerdict.UNKNOWN] - sum(faults[each] for each in Fault),
-        aborted=faults[Fault.DEADLINE],
-        ungraded=faults[Fault.MEMORY] + faults[Fault.CRASHED],
-        too_long=faults[Fault.TOO_LONG],
+        steps=findings.num_rows,
+        refuted=verdicts[StepVerdict.REFUTED],
+        holds=verdicts[StepVerdict.HOLDS],
+        unknown=verdicts[StepVerdict.UNKNOWN] - sum(faults[each] for each in Fault),
         engine_failed=faults[Fault.LOST],
     )

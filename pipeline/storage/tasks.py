@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.registry import Registry
 
 TASKS: Registry[Any] = Registry(
@@ -13,6 +13,6 @@ TASKS: Registry[Any] = Registry(
 """See `runtime.chain_run.rows`."""
 
 
-def row_totals(rows: pa.Table) -> Totals:
-    """The counts of a task's rows: `rollouts` are rows, `chains` those with a row."""
-    return Totals(chains=len(set(rows["row"].to_pylist())), rollouts=rows.num_rows)
+def row_tally(rows: pa.Table) -> Tally:
+    """The counts of a task's rows, and of the `chains` that have some."""
+    return Tally(chains=len(set(rows["row"].to_pylist())), rows=rows.num_rows)

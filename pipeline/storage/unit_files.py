@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.core.table import TABLES, log_tables
 from pipeline.storage.commits import (
     UNIT,
@@ -94,7 +94,7 @@ class UnitFiles:
         """The rows of a committed file. Raises StoreError."""
         return read_shard(self._storage, shard)
 
-    def append(self, tables: Mapping[str, pa.Table], totals: Totals) -> bool:
+    def append(self, tables: Mapping[str, pa.Table], tally: Tally) -> bool:
         """Commit rows that are not in the log. Returns False and commits nothing when another driver extended the log."""
         shards = {self._write(name, table, FLUSHED): table for name, table in tables.items() if table.num_rows}
         if not shards:
@@ -105,7 +105,7 @@ class UnitFiles:
             number=self._length,
             state=CommitState.PART,
             shards=tuple(shards),
-            totals=totals,
+            tally=tally,
             base=self.base,
         )
         if not publish(self._storage, part):
@@ -122,7 +122,7 @@ class UnitFiles:
         self,
         last: Mapping[str, pa.Table],
         results: Mapping[str, pa.Table],
-        totals: Totals,
+        tally: Tally,
         unit_target: UnitTarget,
         learned_from: int = 0,
     ) -> bool:
@@ -149,7 +149,7 @@ class UnitFiles:
             number=self._length,
             state=CommitState.WHOLE,
             shards=(*log, *others),
-            totals=totals,
+            tally=tally,
             unit_target=unit_target,
             base=self.base,
             learned_from=learned_from,

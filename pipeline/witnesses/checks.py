@@ -29,8 +29,9 @@ class ChecksWitness(Witness):
 
     def about(self) -> str:
         said = [verdict for verdicts in self._verdicts.values() for verdict in verdicts.values()]
+        chains = format_count(self._check.tally["chains"], "chain")
         return (
-            f"the verifier {self._check.name} checked {format_count(self._check.totals.chains, 'chain')}: it refutes "
+            f"the verifier {self._check.name} checked {chains}: it refutes "
             f"{format_count(said.count(_REFUTED), 'step')}, and {said.count(_HOLDS):,} hold as a whole"
         )
 

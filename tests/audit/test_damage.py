@@ -14,6 +14,7 @@ from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import content_id
+from pipeline.core.records import Tally
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.commits import (
     EDITION,
@@ -190,7 +191,7 @@ def without_first(commit: Commit, table: str) -> Commit:
 
 
 RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
-    (UNIT, lambda commit: replace(commit, totals=replace(commit.totals, correct=99)), Check.TOTALS, "correct is 99"),
+    (UNIT, lambda commit: replace(commit, tally=Tally(commit.tally, correct=99)), Check.TOTALS, "correct is 99"),
     (UNIT, lambda commit: with_rollouts(commit, +1), Check.ROLLOUTS, "is missing"),
     (UNIT, lambda commit: with_rollouts(commit, -1), Check.ROLLOUTS, "was never planned"),
     (
@@ -199,7 +200,7 @@ RECORDS: list[tuple[str, Callable[[Commit], Commit], Check, str]] = [
         Check.FILES,
         "its commit record states",
     ),
-    (INPUT, lambda commit: replace(commit, totals=replace(commit.totals, rows=99)), Check.ROWS, "rows=99"),
+    (INPUT, lambda commit: replace(commit, tally=Tally(commit.tally, rows=99)), Check.ROWS, "rows=99"),
     (
         INPUT,
         lambda commit: replace(commit, settings=(("input", '"another"'), *commit.settings[1:])),
@@ -246,7 +247,7 @@ def test_a_part_that_counts_wrongly_is_found(run_dir: Path) -> None:
         if commit.state is CommitState.PART
     ]
     part = next(part for part in parts if part.totals.rollouts)
-    forger.write(replace(part, totals=replace(part.totals, tokens=1)))
+    forger.write(replace(part, tally=Tally(part.tally, tokens=1)))
     (finding,) = findings(run_dir)
     assert (finding.check, finding.where) == (Check.TOTALS, commit_name(part))
 

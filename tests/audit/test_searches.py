@@ -12,7 +12,7 @@ from pipeline.analysis.audit.findings import Check
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.table import TABLES
 from pipeline.searches.ids import prefix_id
 from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, commit_name, publish
@@ -237,7 +237,7 @@ def test_totals_that_follow_the_forged_table_do_not_hide_it(run_dir: Path) -> No
     forger = Forger(run_dir)
     forger.change(UNIT, "searches", first(policy_tokens=lambda row: row["policy_tokens"] + 1))
     whole = forger.last(UNIT)
-    forger.write(replace(whole, totals=replace(whole.totals, tokens=whole.totals.tokens + 1)))
+    forger.write(replace(whole, tally=whole.tally + Tally(tokens=1)))
     assert {each.check for each in findings(run_dir)} == {Check.SEARCHES}
 
 
@@ -253,7 +253,7 @@ def test_an_unfinished_search_owes_its_units_and_its_parts_have_totals(of_part: 
     part = {name: tables[name] for name in ("samples", "stepscores")}
     tokens = sum(row["n_tokens"] for row in part["samples"].to_pylist())
     computed = sum(row["n_computed"] for row in part["stepscores"].to_pylist())
-    assert log.append(part, Totals(tokens=tokens + of_part, solution_tokens=computed))
+    assert log.append(part, Tally(tokens=tokens + of_part, scorer_tokens=computed))
     report = audit(AuditConfig(run_dir=str(run_dir)))
     assert (report.owed, report.sound) == (1, False)
     assert ["its totals are wrong" in each.fault for each in report.findings] == [True] * bool(of_part)

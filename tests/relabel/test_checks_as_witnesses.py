@@ -98,7 +98,7 @@ def test_what_holds_as_a_whole_holds(tmp_path: Path) -> None:
     check = stored_check(storage_at(str(run_dir)), "obedient")
     witness = ChecksWitness(WitnessSource(run_dir=str(run_dir), kind="checks", source="obedient"))
     assert "obedient checked 12 chains" in witness.about()
-    assert check.totals.correct > 0
+    assert check.tally["holds"] > 0
     for chain_id, steps in findings.select("chain_id", "steps").iter_rows():
         claim = witness.claim(chain(chain_id, *steps))
         assert claim is not None
@@ -134,7 +134,7 @@ def test_proofs_decide(tmp_path: Path) -> None:
 
 def test_a_part_that_holds_says_nothing(run_dir: Path) -> None:
     witness = ChecksWitness(WitnessSource(run_dir=str(run_dir), kind="checks", source="arithmetic"))
-    assert stored_check(storage_at(str(run_dir)), "arithmetic").totals.correct > 0
+    assert stored_check(storage_at(str(run_dir)), "arithmetic").tally["holds"] > 0
     claims = [witness.claim(chain(chain_id, "", "", "")) for chain_id in labels(run_dir)["chain_id"]]
     assert {step for claim in claims if claim is not None for step in claim.steps} == {0, None}
 

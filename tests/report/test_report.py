@@ -179,14 +179,15 @@ def test_what_is_committed_of_a_unit_in_work_stands_beside_the_plan(
     plan = replace(forecast(rollouts=45, tokens=1400), identity=recorded_identity(storage))
     storage.replace("plan.json", encode_forecast(plan))
     found = run_status(storage, 0.0)
-    assert found.unfinished.rollouts > 0
+    assert found.unfinished["rollouts"] > 0
     shown = short(capsys, f"run_dir={run_dir}")
-    more = f"{found.unfinished.rollouts} rollouts with {found.unfinished.tokens:,} tokens"
+    more = f"{found.unfinished['rollouts']} rollouts with {found.unfinished['tokens']:,} tokens"
     assert f"unfinished units have {more} so far" in shown
-    so_far = found.totals.rollouts + found.unfinished.rollouts
+    so_far = (found.tally + found.unfinished)["rollouts"]
     assert f"planned   {so_far} rollouts of 45" in shown
-    assert f"{found.totals.tokens + found.unfinished.tokens + found.totals.solution_tokens:,} tokens of 1,400" in shown
-    assert f"{found.unfinished.rollouts} more in unfinished units" in Page(run_dir / "report.html").text
+    tokens = (found.tally + found.unfinished)["tokens"] + found.tally["solution_tokens"]
+    assert f"{tokens:,} tokens of 1,400" in shown
+    assert f"{found.unfinished['rollouts']} more in unfinished units" in Page(run_dir / "report.html").text
 
 
 @pytest.mark.parametrize(

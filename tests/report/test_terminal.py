@@ -19,7 +19,7 @@ from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
 from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_rejects, print_summary, speed_lines
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally, Totals
 from pipeline.engines.architectures import architecture_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
@@ -201,10 +201,10 @@ def summary(
         output,
         Summary(
             run_dir="/runs/[red]a",
-            totals=totals,
+            tally=totals.tally,
             units=40,
             units_done_now=units_done_now,
-            now=Totals(rollouts=2_800, tokens=280_000),
+            added=Tally(rollouts=2_800, tokens=280_000),
             seconds_starting=12.4,
             seconds_working=100.0,
             damaged=damaged,

@@ -20,7 +20,7 @@ from pipeline.runtime.checking.children import StepChecker
 from pipeline.storage.commits import UNIT
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
-from pipeline.storage.stored_findings import finding_totals
+from pipeline.storage.stored_findings import finding_tally
 from pipeline.verifiers.base import CheckedStep, Fault
 from tests.audit.forger import Change, Forger, first, one_less, one_more
 from tests.runtime.chain_tasks import AUDITED, CHECK, JUDGE, ON_RUNS, QUICK, SCORE, TASKS, Task
@@ -349,7 +349,7 @@ def forge(task: Task, run_dir: Path, change: Change, *, recount: bool) -> None:
     forger.change(UNIT, task.table, change)
     if recount:
         whole = forger.last(UNIT, task.table)
-        forger.write(replace(whole, totals=finding_totals(read_shard(forger.storage, whole.shards[0]))))
+        forger.write(replace(whole, tally=finding_tally(read_shard(forger.storage, whole.shards[0]))))
 
 
 FORGERIES: dict[Task, dict[str, tuple[Change, str]]] = {

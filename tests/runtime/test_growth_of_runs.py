@@ -138,11 +138,11 @@ def test_a_growth_while_the_first_part_is_unfinished(tmp_path: Path) -> None:
         label(tmp_path, OLD, "run.units_in_flight=1")
     failpoints.arm({})
     status = run_status(LocalStorage(tmp_path / "run"), 0.0)
-    assert (status.units_done, status.units, status.totals.rows) == (1, 2, 4)
+    assert (status.units_done, status.units, status.tally["rows"]) == (1, 2, 4)
     grown = label(tmp_path, GROWN)
     assert (grown.units, grown.units_done_now, grown.totals.chains) == (4, 3, len(GROWN))
     status = run_status(LocalStorage(tmp_path / "run"), 0.0)
-    assert (status.units_done, status.units, status.totals) == (4, 4, grown.totals)
+    assert (status.units_done, status.units, status.tally) == (4, 4, grown.tally)
     assert_sound(tmp_path)
 
 

@@ -35,7 +35,7 @@ def config(run_budget: int | None, unit: BudgetUnit = BudgetUnit.rollouts, targe
 def whole(unit_target: UnitTarget, rollouts: int = 10, spent: int = 1) -> Commit:
     totals = Totals(rollouts=rollouts, tokens=20 * rollouts, spent=spent, chains=5)
     return Commit(
-        kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, totals=totals
+        kind=UNIT, sequence_id="1" * 20, number=0, state=CommitState.WHOLE, unit_target=unit_target, tally=totals.tally
     )
 
 

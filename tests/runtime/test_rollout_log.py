@@ -13,7 +13,7 @@ from pipeline.core.records import (
     Finish,
     Problem,
     Rollout,
-    Totals,
+    Tally,
     UnitTarget,
     Verdict,
 )
@@ -91,7 +91,7 @@ async def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commi
     flushing = asyncio.create_task(opened.flush())
     await asyncio.to_thread(storage.asked.wait)
     flushing.cancel()
-    completing = asyncio.create_task(opened.complete(Finished(results={}, totals=Totals(), readings=opened.readings)))
+    completing = asyncio.create_task(opened.complete(Finished(results={}, tally=Tally(), readings=opened.readings)))
     await asyncio.sleep(0.05)
     assert not completing.done()
     storage.allowed.set()
@@ -138,9 +138,9 @@ async def test_results_from_before_the_log_was_read_again_are_stale(tmp_path: Pa
     await one.flush()
     other.add_rollout(rollout(1, "other"))
     await other.flush()
-    assert not await other.complete(Finished(results={}, totals=Totals(), readings=readings))
+    assert not await other.complete(Finished(results={}, tally=Tally(), readings=readings))
     assert other.done is None
-    assert await other.complete(Finished(results={}, totals=Totals(), readings=other.readings))
+    assert await other.complete(Finished(results={}, tally=Tally(), readings=other.readings))
 
 
 async def test_what_has_become_void_is_forgotten(tmp_path: Path) -> None:

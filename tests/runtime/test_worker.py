@@ -78,7 +78,7 @@ def label_all(
     found = {each.sequence_id: each for each in record_sequences(storage, UNIT)}
     units = list(units_of(storage, commit))
     unit_targets = {unit.unit_id: unit_target_of(*deciding(config)) for unit in units}
-    totals = commit.totals + state_of(units, found, unit_targets).totals
+    totals = (commit.tally + state_of(units, found, unit_targets).tally).totals
     return commit, totals, {table: tables(run_dir, table) for table in ("labels", "rollouts", "rejects", "solutions")}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.tables import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
@@ -112,7 +112,7 @@ def search_run(
             number=0,
             state=CommitState.WHOLE,
             shards=tuple(found),
-            totals=Totals(problems=len(of), chains=len(of)),
+            tally=Tally(problems=len(of)),
         )
         assert publish(storage, record)
     return folder

@@ -256,10 +256,10 @@ def test_what_is_committed_of_a_unit_in_work_is_counted_apart(run_dir: Path) -> 
     last.unlink()
     found = status(run_dir)
     assert found.units_done == 1
-    assert 0 < found.unfinished.rollouts < 45
-    totals = found.totals
+    assert 0 < found.unfinished["rollouts"] < 45
+    totals = found.tally.totals
     assert totals.rollouts == (totals.correct + totals.incorrect + totals.no_answer + totals.ungraded + totals.aborted)
-    assert f"{found.unfinished.rollouts} more in unfinished units" in printed(run_dir)
+    assert f"{found.unfinished['rollouts']} more in unfinished units" in printed(run_dir)
 
 
 def test_planned_beside_so_far(run_dir: Path) -> None:

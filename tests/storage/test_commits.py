@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import shard_name
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -35,7 +35,7 @@ COMMIT = Commit(
     number=0,
     state=CommitState.WHOLE,
     shards=(SHARD,),
-    totals=Totals(rows=2, used=1, rejected=1, tokens=9),
+    tally=Tally(rows=2, used=1, rejected=1, tokens=9),
     unit_target=UnitTarget(rollouts=8),
     base=(KERNEL,),
     learned_from=5,
@@ -60,7 +60,7 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         number=st.just(0),
         state=st.sampled_from(CommitState),
         shards=st.lists(shards).map(tuple),
-        totals=st.builds(Totals, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
+        totals=st.builds(Tally, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
         unit_target=unit_targets,
         base=st.lists(shards, max_size=1).map(tuple),
         learned_from=st.integers(0),
@@ -77,7 +77,7 @@ def test_a_record_comes_back_as_it_was_published(tmp_path_factory: pytest.TempPa
 
 def test_the_first_record_of_a_number_stands(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    late = replace(COMMIT, totals=Totals(rows=99), shards=())
+    late = replace(COMMIT, tally=Tally(rows=99), shards=())
     assert publish(storage, COMMIT)
     assert not publish(storage, late)
     assert publish(storage, COMMIT)  # equal content is success, whoever wrote it

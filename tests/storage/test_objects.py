@@ -13,7 +13,7 @@ from s3fs import S3FileSystem
 
 from pipeline.core.errors import Absent, RunConflict, StoreError, Unreachable, UsageError
 from pipeline.core.ids import shard_name
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
@@ -138,7 +138,7 @@ def test_an_object_named_after_a_folder_is_no_file_in_it(server: ObjectServer) -
 def test_a_put_whose_answer_was_lost_is_no_lost_race(server: ObjectServer) -> None:
     storage = storage_at(f"s3://{HONEST}/lost/run")
     assert storage.create("run.json", b"{}")
-    commit = Commit(kind=UNIT, sequence_id=UNIT_ID, number=0, state=CommitState.PART, totals=Totals(rollouts=1))
+    commit = Commit(kind=UNIT, sequence_id=UNIT_ID, number=0, state=CommitState.PART, tally=Tally(rollouts=1))
     server.lost_answers = 1
     assert publish(storage, commit)
     assert server.lost_answers == 0

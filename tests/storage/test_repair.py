@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.core.errors import StoreError
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.storage.commits import UNIT, Commit, CommitState, commit_name, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
@@ -67,14 +67,14 @@ def test_a_file_made_again_under_the_name_it_had_counts_again(tmp_path: Path) ->
     storage = LocalStorage(tmp_path)
     log = UnitFiles(storage, UNIT_ID)
     log.read()
-    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
+    assert log.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Tally(), UnitTarget(rollouts=2))
     (whole,) = record_sequence(storage, UNIT, UNIT_ID).commits
     (tmp_path / whole.shards[0].file).unlink()
     mended, _ = repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     assert resolve(mended).whole is None
     again = UnitFiles(storage, UNIT_ID)
     assert again.read() == []
-    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Totals(), UnitTarget(rollouts=2))
+    assert again.complete({"rollouts": rollouts({0, 1}, "a")}, {}, Tally(), UnitTarget(rollouts=2))
     found = resolve(record_sequence(storage, UNIT, UNIT_ID))
     assert found.whole is not None
     assert found.whole.shards == whole.shards == found.log

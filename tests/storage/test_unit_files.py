@@ -15,7 +15,7 @@ from pipeline.core.records import (
     Problem,
     Rollout,
     SampledSolution,
-    Totals,
+    Tally,
     UnitTarget,
     Verdict,
 )
@@ -74,12 +74,12 @@ class Writer:
         return rollouts({issue for issue in issues if rollout_id("b" * 20, issue) not in self.known}, self.name)
 
     def flush(self, issues: set[int]) -> None:
-        while not self.log.append({"rollouts": self.owed(issues)}, Totals()):
+        while not self.log.append({"rollouts": self.owed(issues)}, Tally()):
             self.read()
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
     def complete(self, issues: set[int], target: int = 1) -> None:
-        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Totals(), UnitTarget(rollouts=target)):
+        while not self.log.complete({"rollouts": self.owed(issues)}, {}, Tally(), UnitTarget(rollouts=target)):
             self.read()
         self.known.update(rollout_id("b" * 20, issue) for issue in issues)
 
@@ -233,7 +233,7 @@ def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     log = UnitFiles(storage, UNIT_ID)
     log.read()
-    assert log.append({"solutions": SOLUTIONS.to_table(drawn)}, Totals())
+    assert log.append({"solutions": SOLUTIONS.to_table(drawn)}, Tally())
     ((name, table),) = UnitFiles(storage, UNIT_ID).read()
     assert name == "solutions"
     assert SOLUTIONS.from_table(table) == drawn
@@ -253,16 +253,16 @@ def test_a_unit_goes_on_with_the_kernel_that_it_began_with_until_it_is_complete(
     first = UnitFiles(storage, UNIT_ID, 0, offered)
     assert first.read() == []
     assert first.base == offered
-    assert first.append({"rollouts": rollouts({0}, "a")}, Totals())
+    assert first.append({"rollouts": rollouts({0}, "a")}, Tally())
     for known_length in (0, 1):
         again = UnitFiles(storage, UNIT_ID, known_length, (LATER,))
         again.read()
         assert again.base == first.base == offered
-    assert again.complete({}, {}, Totals(), UnitTarget(rollouts=1))
+    assert again.complete({}, {}, Tally(), UnitTarget(rollouts=1))
     extended = UnitFiles(storage, UNIT_ID, 0, (LATER,))
     extended.read()
     assert extended.base == (LATER,)
-    assert extended.append({"rollouts": rollouts({1}, "b")}, Totals())
+    assert extended.append({"rollouts": rollouts({1}, "b")}, Tally())
     again = UnitFiles(storage, UNIT_ID, 0, (KERNEL,))
     again.read()
     assert again.base == (LATER,)

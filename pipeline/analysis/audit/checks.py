@@ -12,15 +12,15 @@ from pipeline.analysis.audit.findings import Check, Finding, Words
 from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS, SCORES
 from pipeline.scorers.chain_scores import chain_score
 from pipeline.storage.run_record import CHECK, SCORE
-from pipeline.storage.score_files import TABLE, score_totals
+from pipeline.storage.score_files import TABLE, score_tally
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import FOLDER as CHECKS
 from pipeline.storage.stored_findings import TABLE as FINDINGS
-from pipeline.storage.stored_findings import check_names, check_storage, finding_totals
+from pipeline.storage.stored_findings import check_names, check_storage, finding_tally
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
 _FAULTS = {None, *Fault}
@@ -48,8 +48,8 @@ class CheckAudit(RunAudit):
     def parts(storage: Storage) -> Sequence[Storage]:
         return [check_storage(storage, name) for name in check_names(storage)]
 
-    def totals(self, tables: Tables) -> Totals:
-        return sum(map(finding_totals, tables[FINDINGS]), Totals())
+    def tally(self, tables: Tables) -> Tally:
+        return sum(map(finding_tally, tables[FINDINGS]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         return self.findings(unit, _finding_faults(unit.rows, tables[FINDINGS], self.settings))
@@ -71,8 +71,8 @@ class ScoreAudit(RunAudit):
     elsewhere = "score into another folder"
     source = "the scores have"
 
-    def totals(self, tables: Tables) -> Totals:
-        return sum(map(score_totals, tables[TABLE]), Totals())
+    def tally(self, tables: Tables) -> Tally:
+        return sum(map(score_tally, tables[TABLE]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         return self.findings(unit, _score_faults(unit.rows, tables[TABLE], self.settings))

@@ -13,14 +13,14 @@ from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
 from pipeline.analysis.readings import Reader, reader_of
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import critique_id
-from pipeline.core.records import Reading, Totals
+from pipeline.core.records import Reading, Tally
 from pipeline.core.tables import readings_of
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import current_shards
 from pipeline.storage.run_record import JUDGE, NAME
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import FOLDER as JUDGES
-from pipeline.storage.stored_critiques import READINGS, TABLE, critique_totals, judge_names, judge_storage
+from pipeline.storage.stored_critiques import READINGS, TABLE, critique_tally, judge_names, judge_storage
 
 _REREAD = "read the critiques again with `regrade`"
 
@@ -59,8 +59,8 @@ class JudgeAudit(RunAudit):
     def parts(storage: Storage) -> Sequence[Storage]:
         return [judge_storage(storage, name) for name in judge_names(storage)]
 
-    def totals(self, tables: Tables) -> Totals:
-        return sum((critique_totals(table, self._votes) for table in tables[TABLE]), Totals())
+    def tally(self, tables: Tables) -> Tally:
+        return sum((critique_tally(table, self._votes) for table in tables[TABLE]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         yield from self.findings(unit, self._vote_faults(unit.rows, tables[TABLE]))

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pipeline.core.formatting import format_count, format_unfinished, listed
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.shown import Shown
 from pipeline.storage.commits import EDITION, GROWTH, INPUT, UNIT
 
@@ -60,12 +60,12 @@ def findings(check: str, where: str, faults: Iterable[str], remedy: str) -> Iter
             break
 
 
-def totals_faults(recorded: Totals, counted: Totals, source: str) -> Iterator[str]:
+def tally_faults(recorded: Tally, counted: Tally, source: str) -> Iterator[str]:
     """What is wrong with the totals of a record that differ from those `counted` in the `source`, such as "the log has"."""
     differing = [
-        f"{part.name} is {getattr(recorded, part.name)}, but {source} {getattr(counted, part.name)}"
-        for part in fields(Totals)
-        if getattr(recorded, part.name) != getattr(counted, part.name)
+        f"{name} is {recorded[name]}, but {source} {counted[name]}"
+        for name in {**recorded, **counted}
+        if recorded[name] != counted[name]
     ]
     if differing:
         yield f"its totals are wrong: {'; '.join(differing)}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.audit.consensus import ConsensusProof
-from pipeline.analysis.audit.findings import Check, Finding, Words, findings, totals_faults
+from pipeline.analysis.audit.findings import Check, Finding, Words, findings, tally_faults
 from pipeline.analysis.audit.invariants import (
     LoggedId,
     Measurement,
@@ -43,6 +43,7 @@ from pipeline.core.records import (
     RolloutOutcome,
     RowLocation,
     SampledSolution,
+    Tally,
     Totals,
     Trials,
 )
@@ -173,10 +174,10 @@ class LabelAudit(RunAudit):
     def part_remedy(self, unit_id: str) -> str:
         return self.ledger.words.remedy(UNIT)
 
-    def totals(self, tables: Tables) -> Totals:
+    def tally(self, tables: Tables) -> Tally:
         log = tables["rollouts"]
         tokens = sum(int(pc.sum(table["n_tokens"]).as_py() or 0) for table in log)
-        return Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens)
+        return Totals(rollouts=sum(table.num_rows for table in log), tokens=tokens).tally
 
     def prove(self, unit: Unit) -> Iterator[Finding]:
         stored = _Stored.of(unit)
@@ -237,7 +238,7 @@ class LabelAudit(RunAudit):
             spent=unit.whole.totals.spent,
         )
         self.ledger.looked_at[Check.TOTALS] += 1
-        yield from self.findings(unit, totals_faults(unit.whole.totals, counted, self.source), Check.TOTALS)
+        yield from self.findings(unit, tally_faults(unit.whole.tally, counted.tally, self.source), Check.TOTALS)
 
     def _relabelled_faults(
         self,

@@ -17,13 +17,13 @@ from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.records import ChainText, Totals
+from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import TABLES
 from pipeline.searches.base import Search
 from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
-from pipeline.searches.results import part_totals, search_totals, tables_of
+from pipeline.searches.results import part_tally, search_tally, tables_of
 from pipeline.storage.run_record import NAME, SEARCH
 from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 
@@ -63,10 +63,10 @@ class SearchAudit(RunAudit):
             fault = f"names a method that cannot be used here ({error})"
             self.ledger.fault(Check.SETTINGS, NAME, fault, "install it, or restore the file")
 
-    def totals(self, tables: Tables) -> Totals:
+    def tally(self, tables: Tables) -> Tally:
         if tables[SEARCHES]:
-            return search_totals(pa.concat_tables(tables[SEARCHES]).unify_dictionaries())
-        return part_totals(tables[SAMPLES], tables[STEP_SCORES])
+            return search_tally(pa.concat_tables(tables[SEARCHES]).unify_dictionaries())
+        return part_tally(tables[SAMPLES], tables[STEP_SCORES])
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         problems = search_problems(unit.rows, self._separator)

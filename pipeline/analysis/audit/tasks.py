@@ -7,11 +7,11 @@ from typing import Any
 from pipeline.analysis.audit.findings import Finding, Words
 from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.core.errors import UsageError
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
-from pipeline.storage.tasks import TASKS, row_totals
+from pipeline.storage.tasks import TASKS, row_tally
 
 
 def task_audits() -> Mapping[str, type[RunAudit]]:
@@ -46,8 +46,8 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
             own = storage_at(f"{storage.run_dir}/{name}")
             return [own] if own.names("") else []
 
-        def totals(self, tables: Tables) -> Totals:
-            return sum(map(row_totals, tables[table]), Totals())
+        def tally(self, tables: Tables) -> Tally:
+            return sum(map(row_tally, tables[table]), Tally())
 
         def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
             return self.findings(unit, _faults(task, unit, tables))

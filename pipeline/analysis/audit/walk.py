@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from pipeline.analysis.audit.findings import AuditReport, Check, Finding, Words, findings, totals_faults
+from pipeline.analysis.audit.findings import AuditReport, Check, Finding, Words, findings, tally_faults
 from pipeline.analysis.audit.ledger import Ledger
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals
+from pipeline.core.records import Tally, Totals
 from pipeline.storage.commits import (
     EDITION,
     FOLDER,
@@ -83,7 +83,7 @@ class RunAudit:
 
     `table`: that of the staged input. `input`: what units are of; `lost_input`: what is said where it is damaged. `done`: what
     is done with a chain, which is part of the ids of units. `elsewhere`: what to do where the chains are of another run.
-    `check`: which has counted the results. `source`: where totals come from, see `totals_faults`. `part`: what such a run is in
+    `check`: which has counted the results. `source`: where totals come from, see `tally_faults`. `part`: what such a run is in
     the directory of a run of `label`; empty: it has a directory of its own. `refuses_other_schemas`: whether a directory of
     another schema version is an error, and no finding.
     """
@@ -115,7 +115,7 @@ class RunAudit:
         """The directories of such runs in the directory of another one."""
         return ()
 
-    def totals(self, tables: Tables) -> Totals:
+    def tally(self, tables: Tables) -> Tally:
         """The counts of the results in the files of a record."""
         raise NotImplementedError
 
@@ -134,7 +134,7 @@ class RunAudit:
             self.ledger.looked_at[table] += sum(each.num_rows for each in tables[table])
         yield from self.faults(unit, tables)
         self.ledger.looked_at[Check.TOTALS] += 1
-        wrong = totals_faults(unit.whole.totals, self.totals(tables), self.source)
+        wrong = tally_faults(unit.whole.tally, self.tally(tables), self.source)
         yield from self.findings(unit, wrong, Check.TOTALS)
 
     def remedy(self, unit_id: str) -> str:
@@ -317,7 +317,7 @@ class _Walk:
                 if shard.file not in void and (table := self._table(shard, files)) is not None
             }
             if commit.state is CommitState.PART and len(present) == len(commit.shards):
-                wrong = totals_faults(commit.totals, own.totals(_by_table(present.items())), own.source)
+                wrong = tally_faults(commit.tally, own.tally(_by_table(present.items())), own.source)
                 ledger.findings += findings(Check.TOTALS, commit_name(commit), wrong, own.part_remedy(unit_id))
         whole = resolve(sequence).whole
         if whole is None:

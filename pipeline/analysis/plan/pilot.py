@@ -92,7 +92,9 @@ def run_pilot(
     totals = Totals(rows=len(rows), used=len(rows))
     publish(
         storage,
-        Commit(kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=(shard,), totals=totals),
+        Commit(
+            kind=INPUT, sequence_id=staged_id, number=0, state=CommitState.WHOLE, shards=(shard,), tally=totals.tally
+        ),
     )
     offers: list[WorkerPool] = []
 

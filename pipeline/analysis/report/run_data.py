@@ -36,7 +36,7 @@ from pipeline.storage.commits import (
     INPUT,
     UNIT,
     Commit,
-    log_totals,
+    log_tally,
     record_sequence,
     record_sequences,
     resolve,
@@ -202,7 +202,7 @@ def _unfinished(storage: Storage, run: StoredRun) -> Totals:
         whole = run.wholes.get(unit_id)
         if whole and whole.number == lengths.get(unit_id, 0) - 1:
             return Totals()
-        logged, known = log_totals(record_sequence(storage, UNIT, unit_id)), whole.totals if whole else Totals()
+        logged, known = log_tally(record_sequence(storage, UNIT, unit_id)).totals, whole.totals if whole else Totals()
         return Totals(rollouts=logged.rollouts - known.rollouts, tokens=logged.tokens - known.tokens)
 
     lengths = sequence_lengths(storage, UNIT)

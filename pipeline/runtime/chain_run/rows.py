@@ -15,7 +15,7 @@ from pipeline.config.fields import identity_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.config.task import TaskConfig
 from pipeline.core.progress import Load, Summary
-from pipeline.core.records import ChainText, Totals
+from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.task import ChainTask
@@ -23,7 +23,7 @@ from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
-from pipeline.storage.tasks import TASKS, row_totals
+from pipeline.storage.tasks import TASKS, row_tally
 
 CHAINS_PER_CORE = 16
 """Chains that wait for each core: many, because most take milliseconds."""
@@ -59,7 +59,7 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
 
     def lines(self, found: Summary) -> Iterator[str]:
         """What is printed at the end."""
-        yield f"{self.name}: {found.totals.rollouts:,} rows of {found.totals.chains:,} chains: {found.run_dir}"
+        yield f"{self.name}: {found.tally['rows']:,} rows of {found.tally['chains']:,} chains: {found.run_dir}"
 
     @property
     def doing(self) -> str:  # type: ignore[override]
@@ -118,8 +118,8 @@ class _Rows(ChainWork[Sequence[Any]]):
     def rows(self, chains: pa.Table, results: Sequence[Sequence[Any]]) -> pa.Table:
         return self.table.to_table([row for rows in results for row in rows])
 
-    def totals(self, rows: pa.Table) -> Totals:
-        return row_totals(rows)
+    def tally(self, rows: pa.Table) -> Tally:
+        return row_tally(rows)
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

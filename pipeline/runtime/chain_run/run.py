@@ -71,7 +71,9 @@ def run_held(
 
     def shown(status: Status) -> None:
         logged = before.logged
-        watch(replace(status, counted=task.counted, rollouts_before=task.count(logged), tokens_before=logged.tokens))
+        watch(
+            replace(status, counted=task.counted, rollouts_before=logged[task.counted], tokens_before=logged["tokens"])
+        )
 
     last = Status(stage="starting", units=len(units), units_done=len(units) - len(before.jobs))
     shown(last)
@@ -114,10 +116,10 @@ def run_held(
     first_new = next((unit.unit_id for unit in units if unit.unit_id not in before.wholes), "")
     return Summary(
         run_dir=storage.run_dir,
-        totals=staged.totals + after.totals,
+        tally=staged.tally + after.tally,
         units=len(units),
         units_done_now=len(before.jobs),
-        now=after.logged - before.logged,
+        added=after.logged - before.logged,
         seconds_starting=seconds[0],
         seconds_working=seconds[1],
         damaged=(*damaged_input, *damaged, *goal.damaged, *finished.damaged),

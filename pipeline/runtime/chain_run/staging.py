@@ -52,7 +52,7 @@ def staged_chains(
             number=found.length,
             state=CommitState.WHOLE,
             shards=(*before, *shards),
-            totals=totals,
+            tally=totals.tally,
             settings=settings_copy(with_input(run_identity, asked)),
         )
         fault = "chains is damaged, and the chains are not those from which it was made: give the input"

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.ids import content_id
-from pipeline.core.records import Totals, UnitTarget
+from pipeline.core.records import UnitTarget
 from pipeline.core.tables import CHAINS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, labelled_identity
@@ -70,8 +70,7 @@ Config = TypeVar("Config", bound=TaskSettings)
 class Task(Protocol[Config]):
     """See the module. Made from the settings of one run.
 
-    `doing`: the stage of a status while workers work. `counted`: what a status counts, in the plural; `count`: their number in
-    totals. `sample`: chains that an estimate tries.
+    `doing`: the stage of a status while workers work. `counted`: what a status counts: the name of a count.
     """
 
     doing: ClassVar[str]
@@ -146,9 +145,6 @@ class Task(Protocol[Config]):
     def work(self, around: Surroundings) -> UnitWork[Any]:
         """What a worker does, in its own process. Raises UsageError for what is not installed."""
         ...
-
-    def count(self, totals: Totals) -> int:
-        return totals.chains
 
 
 class ChainTask(Task[Config], Protocol[Config]):

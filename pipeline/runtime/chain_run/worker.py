@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pipeline.core.records import ChainText, Totals, UnitTarget
+from pipeline.core.records import ChainText, Tally, UnitTarget
 from pipeline.core.table import Table
 from pipeline.runtime.chain_run.chains import chain_texts, values
 from pipeline.runtime.sampling import Backpressure
@@ -117,7 +117,7 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
         """The rows of results. `chains`: of `tables.CHAINS`, in the order of `results`."""
         ...
 
-    def totals(self, rows: pa.Table) -> Totals:
+    def tally(self, rows: pa.Table) -> Tally:
         """The counts of rows of results."""
         ...
 
@@ -142,8 +142,8 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
             self.backpressure.answer(unanswered)
 
     def finished(self, log: "ChainLog[Result]") -> Finished:
-        totals = sum(map(self.totals, log.all_rows()[self.table.name]), Totals())
-        return Finished(results={}, totals=totals, readings=log.readings)
+        tally = sum(map(self.tally, log.all_rows()[self.table.name]), Tally())
+        return Finished(results={}, tally=tally, readings=log.readings)
 
 
 class ChainLog(LogOfChains, Generic[Result]):
@@ -160,7 +160,7 @@ class ChainLog(LogOfChains, Generic[Result]):
             key=itemgetter(0),
             to_table=self._rows,
         )
-        super().__init__(files, unit_target, [self.results], lambda new: work.totals(new[work.table.name]))
+        super().__init__(files, unit_target, [self.results], lambda new: work.tally(new[work.table.name]))
 
     def missing(self) -> dict[int, ChainText]:
         return {row: chain for row, chain in self._by_row.items() if row not in self.results.kept}

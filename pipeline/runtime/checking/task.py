@@ -13,7 +13,7 @@ from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import EngineWork, Load, Summary
-from pipeline.core.records import ChainText, Totals
+from pipeline.core.records import ChainText, Tally
 from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.given import Given, GivenChains, GivenTask
@@ -27,7 +27,7 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, OTHER_RUN, PROVES
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import check_storage, finding_totals
+from pipeline.storage.stored_findings import check_storage, finding_tally
 from pipeline.verifiers.base import CheckedStep, Fault
 from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
 
@@ -72,8 +72,8 @@ def missing_parts(verifiers: Iterable[VerifierConfig]) -> dict[str, str]:
 
 
 class CheckTask(GivenTask[CheckRunConfig]):
-    """Checks all chains by `verifier`, into the folder `checks/VERIFIER` of `run_dir`. The totals are those of
-    `stored_findings.finding_totals`."""
+    """Checks all chains by `verifier`, into the folder `checks/VERIFIER` of `run_dir`. The counts are those of
+    `stored_findings.finding_tally`."""
 
     name = CHECK
     to_do, done, results = "check", "checked", "findings"
@@ -148,8 +148,8 @@ class Checking(ChainWork[Steps]):
     def rows(self, chains: pa.Table, results: Sequence[Steps]) -> pa.Table:
         return findings_table(chains, results, verifier=self._name)
 
-    def totals(self, rows: pa.Table) -> Totals:
-        return finding_totals(rows)
+    def tally(self, rows: pa.Table) -> Tally:
+        return finding_tally(rows)
 
     def counted(self) -> Snapshot:
         # Steps count as generated, so that a worker with one long chain is seen to go on.

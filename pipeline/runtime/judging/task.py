@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.progress import EngineWork, Load
-from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind, Totals
+from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind, Tally
 from pipeline.core.table import storable
 from pipeline.core.tables import CHAINS, CHAINS_WITH_ANSWERS, CRITIQUES, critiques_table
 from pipeline.engines.base import Engine, OnDevices, Surroundings
@@ -29,15 +29,15 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import JUDGE, OTHER_RUN
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import critique_totals, judge_storage
+from pipeline.storage.stored_critiques import critique_tally, judge_storage
 
 Votes = Sequence[Critique]
 """The critiques of a chain."""
 
 
 class JudgeTask(ChainTask[JudgeRunConfig]):
-    """Judges all chains of the run in `run_dir`, into its folder `judges/NAME`. The totals are those of
-    `stored_critiques.critique_totals`."""
+    """Judges all chains of the run in `run_dir`, into its folder `judges/NAME`. The counts are those of
+    `stored_critiques.critique_tally`."""
 
     name, doing, counted = JUDGE, "judging", "critiques"
     to_do, done, results, elsewhere = "judge", "judged", "critiques", "another judge.name"
@@ -88,9 +88,6 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
         config, judge = self.config, self._judge
         text_engine = open_engine(config.policy, judge.sampling(), None, around) if judge.writes else None
         return Judging(config, judge, open_judge(config.judge, text_engine, around), text_engine)
-
-    def count(self, totals: Totals) -> int:
-        return totals.rollouts
 
 
 def checked_judge(config: JudgeRunConfig) -> Judge:
@@ -160,8 +157,8 @@ class Judging(ChainWork[Votes]):
         judged = list(zip(values(chains, "row"), chain_texts(chains), results, strict=True))
         return critiques_table(judged, judge=self._config.judge.name, model=self._engine.model)
 
-    def totals(self, rows: pa.Table) -> Totals:
-        return critique_totals(rows, self.votes)
+    def tally(self, rows: pa.Table) -> Tally:
+        return critique_tally(rows, self.votes)
 
     def counted(self) -> Snapshot:
         text_engine = self._text_engine

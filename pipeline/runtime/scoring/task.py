@@ -10,7 +10,7 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import RUN_DIR, EngineDied, named
 from pipeline.core.progress import EngineWork, Load
-from pipeline.core.records import ChainText, Totals
+from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, ScoreColumns
 from pipeline.engines.base import OnDevices, Surroundings
@@ -25,7 +25,7 @@ from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import OTHER_RUN, SCORE
-from pipeline.storage.score_files import score_totals
+from pipeline.storage.score_files import score_tally
 from pipeline.storage.storage import Storage
 
 CALL_CHAINS = 256
@@ -33,11 +33,7 @@ CALL_CHAINS = 256
 
 
 class ScoreTask(GivenTask[ScoreConfig]):
-    """Scores all chains into the folder `out`.
-
-    In the totals, `chains` are scored, `prefixes` are steps with a score, and `too_long`, `ungraded` and `engine_failed` chains
-    with a step without a score, by reason.
-    """
+    """Scores all chains into the folder `out`."""
 
     name, doing = SCORE, "scoring"
     to_do, done, results, elsewhere = "score", "scored", "scores", "another out"
@@ -132,8 +128,8 @@ class Scoring(ChainWork[StepScores]):
             calibration=self._calibration,
         )
 
-    def totals(self, rows: pa.Table) -> Totals:
-        return score_totals(rows)
+    def tally(self, rows: pa.Table) -> Tally:
+        return score_tally(rows)
 
     def counted(self) -> Snapshot:
         return Snapshot(

@@ -27,7 +27,7 @@ from pipeline.storage.storage import Storage
 
 
 class SearchTask(ChainTask[SearchRunConfig]):
-    """Searches all problems of `data` into the folder `run_dir`. The totals are those of `searches.results.search_totals`."""
+    """Searches all problems of `data` into the folder `run_dir`. The counts are those of `searches.results.search_tally`."""
 
     name, doing, counted = SEARCH, "searching", "problems"
     to_do, done, results, noun = "search", "searched", "searches", "problem"

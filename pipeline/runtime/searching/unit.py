@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Finish, Problem, Totals, UnitTarget
+from pipeline.core.records import ChainText, Finish, Problem, Tally, UnitTarget
 from pipeline.core.table import storable
 from pipeline.core.tables import SAMPLES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
@@ -21,7 +21,7 @@ from pipeline.runtime.unit_log import Finished, LogTable
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import failure
 from pipeline.searches.problem import ProblemSearch
-from pipeline.searches.results import part_totals, search_totals, tables_of
+from pipeline.searches.results import part_tally, search_tally, tables_of
 from pipeline.storage.stored_search import CANDIDATES, SEARCHES
 from pipeline.storage.unit_files import UnitFiles
 
@@ -100,7 +100,7 @@ class UnitSearches(LogOfChains):
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
         self._samples = LogTable.whole(SAMPLES)
         self._scores = LogTable.whole(STEP_SCORES)
-        super().__init__(files, unit_target, [self._samples, self._scores], _part_totals)
+        super().__init__(files, unit_target, [self._samples, self._scores], _part_tally)
         self._known: dict[int, _Answers] = {}
         """The answers of the log when it was read, by row."""
         self._running: dict[int, _Running] = {}
@@ -143,7 +143,7 @@ class UnitSearches(LogOfChains):
         found = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
         return Finished(
             results={CANDIDATES: found.candidates, SEARCHES: found.searches},
-            totals=search_totals(found.searches),
+            tally=search_tally(found.searches),
             readings=self.readings,
         )
 
@@ -268,5 +268,5 @@ class UnitSearches(LogOfChains):
         self._go_on(row, running.search.take_scores(ask, answers))
 
 
-def _part_totals(new: Mapping[str, pa.Table]) -> Totals:
-    return part_totals([new[SAMPLES.name]], [new[STEP_SCORES.name]])
+def _part_tally(new: Mapping[str, pa.Table]) -> Tally:
+    return part_tally([new[SAMPLES.name]], [new[STEP_SCORES.name]])
