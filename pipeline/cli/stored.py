@@ -27,12 +27,11 @@ def _regrade(config: RegradeConfig) -> int:
 
 
 def _audit(config: AuditConfig) -> int:
-    from pipeline.analysis.audit.findings import audit_lines
     from pipeline.analysis.audit.run import audit
 
     with interruptible():
         report = audit(config)
-    write_lines(audit_lines(report))
+    write_lines(report.lines())
     return 0 if report.sound else 1
 
 
