@@ -25,9 +25,7 @@ def _show_labels(_config: object, found: "RelabelResult") -> None:
 
 
 def _show_audit(_config: object, found: "AuditReport") -> int:
-    from pipeline.analysis.audit.findings import audit_lines
-
-    write_lines(audit_lines(found))
+    write_lines(found.lines())
     return 0 if found.sound else 1
 
 

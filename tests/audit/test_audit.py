@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.audit.findings import MAX_SHOWN, Check, audit_lines
+from pipeline.analysis.audit.findings import MAX_SHOWN, Check
 from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
@@ -249,6 +249,6 @@ def test_a_long_list_of_garbage_is_cut(library: Library, tmp_path: Path) -> None
     for number in range(2 * MAX_SHOWN):
         (run_dir / "rollouts" / f"rollouts-{number:020x}-{'0' * 12}.parquet").write_bytes(b"")
     report = audited(run_dir)
-    listed = [line for line in audit_lines(report) if line.startswith("  ")]
+    listed = [line for line in report.lines() if line.startswith("  ")]
     assert len(listed) == MAX_SHOWN + 1
     assert listed[-1] == f"  and {len(report.orphans.garbage) - MAX_SHOWN} more"

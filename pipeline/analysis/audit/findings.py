@@ -157,44 +157,43 @@ class AuditReport(Shown):
         return (part for parts in self.parts.values() for part in parts)
 
     def _shown_lines(self) -> Iterator[str]:
-        return audit_lines(self)
+        return self.lines()
 
+    def lines(self) -> Iterator[str]:
+        """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
 
-def audit_lines(report: AuditReport) -> Iterator[str]:
-    """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
-
-    Control characters in the names of foreign files are replaced.
-    """
-    words = report.words
-    wrong = Counter(finding.check for finding in report.findings)
-    for check, (noun, what) in words.counted.items():
-        faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
-        verb = "" if report.sound else "checked: "
-        yield f"{check:<10} {verb}{format_count(report.looked_at.get(check, 0), noun)}{what}{faults}"
-    left = report.orphans
-    if report.pruned:
-        yield f"pruned     {format_count(report.pruned, 'file')} that no record needed"
-    elif left.garbage:
-        files = format_count(len(left.garbage), "file")
-        yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
-        yield from _indented(left.garbage)
-    if left.foreign:
-        yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
-        yield from _indented(left.foreign)
-    for name in left.strays[:MAX_SHOWN]:
-        yield f"{name}: does not count, but its rows are read: start the command again, or remove it with `audit --prune`"
-    for finding in report.findings:
-        yield f"{finding.where}: {finding.fault}: {finding.remedy}"
-    if report.owed:
-        yield f"{format_unfinished(report.owed, report.units)}: {words.resume}"
-    for name, parts in report.parts.items():
-        for part in parts:
-            yield f"{name:<10} {part.run_dir}"
-            yield from audit_lines(part)
-    if report.sound:
-        with_parts = [f"its {format_count(len(parts), name)}" for name, parts in report.parts.items() if parts]
-        said = f"{listed(['the run', *with_parts])} are finished" if with_parts else words.sound
-        yield f"sound      {said} and nothing is wrong"
+        Control characters in the names of foreign files are replaced.
+        """
+        words = self.words
+        wrong = Counter(finding.check for finding in self.findings)
+        for check, (noun, what) in words.counted.items():
+            faults = f"; {format_count(wrong[check], 'fault')}, see below" if wrong[check] else ""
+            verb = "" if self.sound else "checked: "
+            yield f"{check:<10} {verb}{format_count(self.looked_at.get(check, 0), noun)}{what}{faults}"
+        left = self.orphans
+        if self.pruned:
+            yield f"pruned     {format_count(self.pruned, 'file')} that no record needed"
+        elif left.garbage:
+            files = format_count(len(left.garbage), "file")
+            yield f"garbage    {files} that no record needs; `audit --prune` cleans up if nothing is wrong"
+            yield from _indented(left.garbage)
+        if left.foreign:
+            yield f"foreign    {format_count(len(left.foreign), 'name')} that this program never writes or removes"
+            yield from _indented(left.foreign)
+        for name in left.strays[:MAX_SHOWN]:
+            yield f"{name}: does not count, but its rows are read: start the command again, or remove it with `audit --prune`"
+        for finding in self.findings:
+            yield f"{finding.where}: {finding.fault}: {finding.remedy}"
+        if self.owed:
+            yield f"{format_unfinished(self.owed, self.units)}: {words.resume}"
+        for name, parts in self.parts.items():
+            for part in parts:
+                yield f"{name:<10} {part.run_dir}"
+                yield from part.lines()
+        if self.sound:
+            with_parts = [f"its {format_count(len(parts), name)}" for name, parts in self.parts.items() if parts]
+            said = f"{listed(['the run', *with_parts])} are finished" if with_parts else words.sound
+            yield f"sound      {said} and nothing is wrong"
 
 
 def _indented(names: Sequence[str]) -> Iterator[str]:
