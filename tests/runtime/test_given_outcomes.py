@@ -72,11 +72,16 @@ def test_a_stated_answer_is_graded_and_a_silent_chain_has_the_outcome_of_its_row
     assert_sound(folder)
 
 
-def test_without_the_setting_nothing_is_read_and_stored(tmp_path: Path) -> None:
+def test_without_the_setting_nothing_is_read_or_stored_and_nothing_speaks_of_them(tmp_path: Path) -> None:
     label(tmp_path, rows(True, 0, None))
     assert [outcome for outcome, *_ in outcomes(tmp_path).values()] == [True, None, None, None]
     (staged,) = (tmp_path / "run" / "inputs").iterdir()
     assert pq.read_schema(staged).names == INPUTS.schema.names
+    run_dir = str(tmp_path / "run")
+    assert not [line for line in report(ReportConfig(run_dir=run_dir)) if "the data say" in line]
+    done = export(ExportConfig(run_dir=run_dir, format="trl", out=str(tmp_path / "out")))
+    assert not [line for line in result_lines(done) if "the data say" in line]
+    assert "the data say" not in (tmp_path / "out" / CARD).read_text()
 
 
 def test_inputs_have_the_column_only_where_a_row_gives_an_outcome(folder: Path, tmp_path: Path) -> None:
@@ -133,15 +138,6 @@ def test_what_shows_outcomes_says_which_the_data_give(folder: Path, tmp_path: Pa
         assert text.count("as the data say") == 2
 
 
-def test_where_the_data_give_none_nothing_speaks_of_them(tmp_path: Path) -> None:
-    label(tmp_path, rows(True, 0, None))
-    run_dir = str(tmp_path / "run")
-    assert not [line for line in report(ReportConfig(run_dir=run_dir)) if "the data say" in line]
-    done = export(ExportConfig(run_dir=run_dir, format="trl", out=str(tmp_path / "out")))
-    assert not [line for line in result_lines(done) if "the data say" in line]
-    assert "the data say" not in (tmp_path / "out" / CARD).read_text()
-
-
 def test_one_chain_with_two_outcomes_is_labelled_once_and_reported(tmp_path: Path) -> None:
     _, silent = rows(True)
     label(tmp_path, [silent, {**silent, "id": "again", "right": False}, {**silent, "id": "same"}], READ)
@@ -156,13 +152,10 @@ def benched(*silent: object) -> list[Row]:
     return [{**row, "final_answer_correct": row["right"]} for row in rows(*silent)]
 
 
-def test_processbench_gives_outcomes_by_its_own_column(tmp_path: Path) -> None:
-    label(tmp_path, benched(True, 0, None), "data=processbench")
-    assert outcomes(tmp_path) == EXPECTED
-
-
 def test_a_run_that_reads_no_outcomes_reads_none_later(tmp_path: Path) -> None:
-    """It goes on, grows and is mended without outcomes."""
+    """It goes on, grows and is mended without outcomes, which ProcessBench gives by its own column."""
+    label(tmp_path / "with", benched(True, 0, None), "data=processbench")
+    assert outcomes(tmp_path / "with") == EXPECTED
     settings = ("data=processbench", "data.columns.outcome=''")
     label(tmp_path, benched(True, 0, None), *settings)
     with pytest.raises(RunConflict, match=r'data.columns.outcome was "", now "final_answer_correct"'):

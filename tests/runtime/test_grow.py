@@ -1,5 +1,6 @@
 """`grow` promotes prefixes that rollouts wrote: within its budget, the same after any kill, and never for their outcomes."""
 
+import os
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -12,12 +13,15 @@ import pytest
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.run_data import load_run_data
 from pipeline.analysis.status import run_status
-from pipeline.core.errors import EngineDied, RunConflict, UsageError
+from pipeline.config.choices import BudgetUnit
+from pipeline.core.errors import EngineDied, RunConflict, StepvalueError, UsageError
 from pipeline.core.records import Totals
 from pipeline.engines.oracle import TOKENS_PER_STEP
 from pipeline.engines.oracle_tree import Shape, Tree
+from pipeline.pickers.settings import PairsConfig
 from pipeline.python.run import Run
 from pipeline.runtime.grow import planned_growth
+from pipeline.runtime.harvest import read_harvest
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from pipeline.train.settings import TrainConfig
@@ -356,3 +360,23 @@ def test_a_report_counts_a_promoted_prefix_once(run: Path) -> None:
     assert after.labelled + after.uncertain == before.labelled + before.uncertain + promoted
     assert any(f"({promoted} of them promoted by grow)" in line for line in lines)
     assert any(line.startswith(f"steps     {after.labelled + after.uncertain:,} = ") for line in lines)
+
+
+class Deadly(PairsConfig):
+    """Settings that end the process which receives them."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (9,)
+
+
+def test_several_processes_read_the_same_as_one_and_the_death_of_one_is_reported(tmp_path: Path) -> None:
+    labelled(tmp_path, "run.unit_problems=1")
+    storage = storage_at(str(tmp_path / "run"))
+    stored, picking = stored_run(storage), PairsConfig(budget=100, budget_unit=BudgetUnit.rollouts)
+    alone, together = (read_harvest(storage, stored, picking, processes) for processes in (1, 3))
+    assert len(stored.units) > 3
+    assert alone.counts.candidates > 0
+    assert together == alone
+    assert [each.unit_id for each in alone.problems] == [unit.unit_id for unit in stored.units]
+    with pytest.raises(StepvalueError, match="killed, probably for want of memory: 2 of them"):
+        read_harvest(storage, stored, Deadly(budget=100), 2)

@@ -42,15 +42,6 @@ def test_what_pooled_has_learned_reaches_new_units_and_leaves_old_ones(tmp_path:
     assert_sound(tmp_path)
 
 
-def test_more_rollouts_and_more_rows_at_once(tmp_path: Path) -> None:
-    first = label(tmp_path, OLD)
-    both = label(tmp_path, GROWN, "sampling.rollouts=5")
-    assert (both.units, both.units_done_now) == (4, 4)
-    assert labels(tmp_path).select(pl.col("n_rollouts").list.first()).to_series().to_list() == [5] * len(GROWN)
-    assert both.totals.rollouts > first.totals.rollouts
-    assert_sound(tmp_path)
-
-
 def test_the_budget_of_a_run_covers_what_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = (
         "estimator=pooled",
