@@ -39,7 +39,7 @@ def test_a_task_has_a_command(run_dir: str, capsys: pytest.CaptureFixture[str], 
         "count --help-all": "  run.unit_problems = ",
         "count run_dir=x --cfg job": "longest: 100\n",
         f"count run_dir={run_dir} --estimate": f"{chains} chains to count\n",
-        f"count run_dir={run_dir} longest=99": f"counted {chains} chains of at most 99 steps\nthis start: {chains} chains in 0:00:02",
+        f"count run_dir={run_dir} longest=99": f"of at most 99 steps\nthis start: {chains} chains in 0:00:02, 41.0 chains/s",
         "__complete cou": "count\tcount the chains of a run\n",
         "__complete count long": "longest=\tThe most steps",
     }.items():
