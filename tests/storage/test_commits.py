@@ -17,6 +17,7 @@ from pipeline.storage.commits import (
     Commit,
     CommitState,
     commit_name,
+    encode_commit,
     publish,
     record_sequence,
     record_sequences,
