@@ -13,7 +13,6 @@ from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
-from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import critique_frames, stored_judge
@@ -21,11 +20,10 @@ from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import done_here
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
-from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
 QUICK = judges.QUICK
@@ -96,8 +94,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 
 
 def _search(config: Any, watch: Watch) -> Summary:
-    with stop_signal() as stop:
-        return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)
+    return done_here(SearchTask(config), watch)
 
 
 JUDGE = Task(
