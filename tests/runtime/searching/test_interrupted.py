@@ -115,7 +115,7 @@ def test_a_problem_that_kills_an_engine_is_written_off_alone(
     deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 4) & (pl.col("step") == 2))["prefix_id"][0]
     poison = deep if victim == "scorer" else Sample(node=root_of(problem(calm, 4)), draw=2).key
     config = beam(tmp_path, f"{victim}.lab.poison={poison}")
-    assert started(config).totals.engine_failed == 1
+    assert started(config).tally["engine_failed"] == 1
     found = tables(config.run_dir)
     (failed,) = found[SEARCHES].filter(pl.col("row") == 4).to_dicts()
     assert (failed["stopped"], failed["chosen"]) == ("failed", None)
@@ -275,7 +275,7 @@ def test_a_slow_scorer_holds_back_further_problems(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(queue, "_send", counted)
         return made
 
-    assert started(config, work=work).totals.chains == problems
+    assert started(config, work=work).tally["problems"] == problems
     engine = OracleEngine(OraclePolicyConfig())
     assert Tardy.capacity < most[0] <= (1 + HIGH) * engine.capacity + Tardy.capacity + 4 * n
     assert most[0] < n * problems / 3
