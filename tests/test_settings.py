@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.choices import AfterError, BudgetUnit, Fallback, Interval, LabelRule, Sandbox
+from pipeline.config.choices import (
+    AfterError,
+    BudgetUnit,
+    Fallback,
+    Interval,
+    LabelRule,
+    Sandbox,
+    TimeoutIs,
+    UnreadableIs,
+)
 from pipeline.config.fields import describe_settings
 from pipeline.config.label import EstimatorConfig, GraderConfig
 from pipeline.config.recorded_settings import chosen_settings, flatten_settings, settings_section
@@ -51,6 +60,8 @@ graders = st.builds(
     fallback=st.sampled_from(Fallback),
     answer_pattern=st.sampled_from([None, "x(y)"]),
     deadline_seconds=st.floats(0.1, 600),
+    timeout_is=st.sampled_from(TimeoutIs),
+    unreadable_is=st.sampled_from(UnreadableIs),
 ) | st.builds(CodeConfig, cpu_seconds=st.floats(0.1, 600), sandbox=st.sampled_from(Sandbox))
 
 

@@ -104,17 +104,6 @@ def test_known_scores_give_known_figures(tmp_path: Path) -> None:
     assert found["lowest_on_last"]["by_chance"] == pytest.approx(1 / 3, abs=1e-9)
 
 
-def test_a_perfect_model_is_perfect_and_one_that_says_the_opposite_is_not(tmp_path: Path) -> None:
-    rows = [person(number, number % 4 - 1) for number in range(12)]
-    data = write_rows(tmp_path / "people.jsonl", rows)
-    perfect = write_scores(tmp_path / "s.parquet", oracle(rows, lambda good, _rng: float(good)))
-    found = report(perfect, data)
-    assert found["methods"][0]["total"]["f1"]["value"] == 1
-    assert (found["steps"]["auc"]["value"], found["steps"]["brier"]["value"], found["steps"]["ece"]) == (1, 0, 0)
-    opposite = write_scores(tmp_path / "t.parquet", oracle(rows, lambda good, _rng: float(not good)))
-    assert report(opposite, data)["steps"]["auc"]["value"] == 0
-
-
 def test_calibrated_scores_are_said_to_be_about_another_truth(tmp_path: Path, capsys: Printed) -> None:
     rows = [person(number, number % 4 - 1) for number in range(12)]
     data = write_rows(tmp_path / "people.jsonl", rows)

@@ -114,14 +114,6 @@ SAMPLES: list[tuple[str, Change, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "fault"), [each[1:] for each in SAMPLES], ids=[each[0] for each in SAMPLES])
-def test_what_a_forger_changes_in_samples_is_found(change: Change, fault: str, run_dir: Path) -> None:
-    Forger(run_dir).change(UNIT, "samples", change)
-    found = findings(run_dir)
-    assert found
-    assert any(fault in each.fault for each in found), found
-
-
 @pytest.mark.parametrize(
     ("name", "change", "fault"),
     [
@@ -160,9 +152,16 @@ SCORES: list[tuple[str, Change, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "fault"), [each[1:] for each in SCORES], ids=[each[0] for each in SCORES])
-def test_what_a_forger_changes_in_scores_is_found(change: Change, fault: str, run_dir: Path) -> None:
-    Forger(run_dir).change(UNIT, "stepscores", change)
+@pytest.mark.parametrize(
+    ("table", "change", "fault"),
+    [
+        pytest.param(table, change, fault, id=f"{table} {name}")
+        for table, changes in (("samples", SAMPLES), ("stepscores", SCORES))
+        for name, change, fault in changes
+    ],
+)
+def test_what_a_forger_changes_in_the_log_is_found(table: str, change: Change, fault: str, run_dir: Path) -> None:
+    Forger(run_dir).change(UNIT, table, change)
     found = findings(run_dir)
     assert found
     assert any(fault in each.fault for each in found), found

@@ -171,21 +171,6 @@ def test_last_steps_are_judged_and_not_fitted(usual: Any, run_dir: Path, rows: l
     assert report(wrong, run_dir)["maps"] == usual["maps"]
 
 
-def test_what_is_judged_has_not_been_seen(rows: list[Row], run_dir: Path, tmp_path: Path) -> None:
-    """Scores that are noise, and maps from 20 prefixes each, which follow noise: nothing predicts better than the mean."""
-    rng = np.random.default_rng(0)
-    noise = scored(rows[:50])
-    for row in noise:
-        row["step_scores"] = rng.random(STEPS).tolist()
-    scores = write_scores(tmp_path / "scores.parquet", noise)
-    found = report(scores, run_dir, "least_prefixes=100", "group_prefixes=20")
-    assert len(found["maps"]) == 4
-    total = found["figures"]["total"]
-    mean = total["before"]["value"]
-    assert found["kind"] != "identity"
-    assert total["after"]["brier"]["value"] >= mean * (1 - mean)
-
-
 def test_calibrated_scores_are_calibrated_from_the_models_own(
     scores: Path, rows: list[Row], run_dir: Path, tmp_path: Path, capsys: Printed
 ) -> None:
@@ -310,15 +295,6 @@ def test_an_unfinished_run_is_used_only_if_that_is_said(tmp_path: Path, capsys: 
     assert found["figures"]["owed_units"] == 1
     assert found["figures"]["counts"]["not_in_run"] == 40
     assert "the run is unfinished: 1 unit without labels" in capsys.readouterr().out
-
-
-def test_what_the_model_has_no_score_for_is_left_out(rows: list[Row], run_dir: Path, tmp_path: Path) -> None:
-    made = scored(rows)
-    for row in made[:10]:
-        row["step_scores"][3:] = [None, None]
-    found = report(write_scores(tmp_path / "scores.parquet", made), run_dir)
-    assert found["figures"]["counts"]["unscored"] == 10
-    assert found["figures"]["ends"]["before"]["prefixes"] == 2 * PROBLEMS - 10
 
 
 def test_scores_of_another_program_need_no_model(

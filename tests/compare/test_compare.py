@@ -17,7 +17,7 @@ from pipeline.analysis.relabel import relabel
 from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
-from pipeline.core.errors import EngineDied, InputError, UsageError
+from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.engines import oracle
 from pipeline.storage.local import LocalStorage
@@ -196,12 +196,6 @@ def test_runs_without_a_common_prefix_are_refused_with_the_cause(label: Label, t
         {"problem": "p", "answer": "1"}
     ])  # fmt: skip
     assert "holds no labels" in refused(bare, label("plain"))
-
-
-def test_an_input_that_was_rejected_as_a_whole_is_no_damage(label: Label, tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        labelled(tmp_path, given=[{"problem": "", "answer": "1", "steps": ["a"]}])
-    assert "holds no labels: see its rejects/" in refused(label("plain"), tmp_path / "run")
 
 
 def test_no_run_and_an_older_one_are_refused(label: Label, tmp_path: Path) -> None:

@@ -107,14 +107,7 @@ def hub() -> Iterator[Hub]:
         thread.join()
 
 
-WITHOUT_LOCKS = (
-    "import contextlib, huggingface_hub.file_download as hub, vllm.model_executor.model_loader.weight_utils as weights\n"
-    "weights.get_lock = lambda *_: contextlib.nullcontext()\n"
-    "hub.WeakFileLock = lambda *_: contextlib.nullcontext()\n"
-)
-
-
-def download(hub: Hub, home: Path, before: str = "") -> list[str]:
+def download(hub: Hub, home: Path) -> list[str]:
     """The folders in which WORKERS processes have the weights, which they ask for as vLLM's engine does."""
     code = (
         "from vllm.model_executor.model_loader.weight_utils import download_weights_from_hf\n"
@@ -126,7 +119,7 @@ def download(hub: Hub, home: Path, before: str = "") -> list[str]:
     hub_only |= {"HF_HUB_DOWNLOAD_TIMEOUT": str(SECONDS), "HF_HUB_ETAG_TIMEOUT": str(SECONDS)}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", before + code],
+            [sys.executable, "-c", code],
             env={**own, **hub_only, "HF_TOKEN": f"hf_worker{number}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -149,10 +142,3 @@ def test_workers_of_a_node_download_a_model_once(hub: Hub, tmp_path: Path) -> No
     assert (Path(folder) / "model.safetensors").read_bytes() == FILES["model.safetensors"]
     assert len(hub.workers) == WORKERS, "all asked at the same time"
     assert hub.sent["model.safetensors"] == 1, hub.sent
-
-
-@pytest.mark.timeout(2 * SECONDS)
-def test_without_these_locks_each_would_download_it(hub: Hub, tmp_path: Path) -> None:
-    pytest.importorskip("vllm")
-    download(hub, tmp_path, WITHOUT_LOCKS)
-    assert hub.sent["model.safetensors"] == WORKERS, hub.sent

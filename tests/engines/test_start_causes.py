@@ -136,10 +136,6 @@ def test_the_error_that_the_engine_raises_says_who_is_to_blame(cause: str, of_th
         assert isinstance(childs, PlaceError) == of_the_place
 
 
-def test_a_process_that_died_without_a_word_is_the_places() -> None:
-    assert isinstance(load_error("some/model", KILLED, f"RuntimeError: {KILLED}\n"), PlaceError)
-
-
 def test_what_was_survived_before_the_failure_is_not_the_cause() -> None:
     printed = (
         "(EngineCore pid=1) WARNING Failed to import x: ImportError: libfoo.so.1: cannot open\n"
@@ -180,11 +176,6 @@ def test_the_name_of_the_check_that_a_setting_failed_is_not_the_cause() -> None:
 
 def test_an_access_token_is_in_no_error() -> None:
     assert "hf_abcdefgh" not in str(load_error("m", "401 for https://hub/x?token=hf_abcdefghijkl", ""))
-
-
-def test_an_error_that_prints_nothing_speaks_for_itself() -> None:
-    line = str(load_error("m", "User-specified max_model_len (100000) is greater than 8192", ""))
-    assert line.endswith("greater than 8192; lower policy.max_model_len")
 
 
 def test_a_scorer_is_named_as_such_and_so_are_its_settings() -> None:

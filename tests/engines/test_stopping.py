@@ -249,9 +249,3 @@ def test_tokens_that_never_become_text_are_none() -> None:
     tokenizer = TOKENIZERS["bytes"]
     broken = byte_ids(tokenizer, "😀")[1]
     assert completion_text(decode_with(tokenizer), (), [broken] * 1000) == ""
-
-
-def test_the_tiny_policy_writes_what_it_reads() -> None:
-    tokenizer = TOKENIZERS["tiny"]
-    ids = tokenizer.encode("12*3=36\n#36", add_special_tokens=False).ids
-    assert completion_text(decode_with(tokenizer), ids[:3], ids[3:]) == "3=36\n#36"

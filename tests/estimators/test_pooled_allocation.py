@@ -84,12 +84,6 @@ def test_a_budget_in_tokens_is_exceeded_by_a_rollout_at_most(budget: int, engine
     assert sum(len(each.outcomes) for each in have.values()) < budget + 5
 
 
-def test_five_hundred_steps() -> None:
-    tree = tree_of([straight("p", 500, outcome=False)])
-    have = played([tree], policy(dict.fromkeys(tree.prefix_ids, 0.3)), on_budget(60), JUMPS)
-    assert 0 < sum(len(each.outcomes) for each in have.values()) <= 60
-
-
 def test_all_prefixes_closed_and_no_problem_at_all() -> None:
     shut = tree_of([straight("p", 3)], closed={"p0", "p1", "p2"})
     for config in (POOLED, on_budget(5), on_budget(5, BudgetUnit.tokens)):

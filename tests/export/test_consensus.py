@@ -119,8 +119,3 @@ def test_the_card_names_witnesses_reasons_and_what_is_lost_where(
     gone = wrong["left_out"].drop_nulls().len()
     assert f"| outcome | wrong | {wrong.height} | {gone} |" in card
     assert "name the same first error, or none" in card
-
-
-def test_the_card_of_other_labels_says_nothing_of_witnesses(library: Library, tmp_path: Path) -> None:
-    assert export(library.copy("mixed", tmp_path), tmp_path / "out", "format=trl", "uncertain=merge") == 0
-    assert "witness" not in (tmp_path / "out" / "README.md").read_text()

@@ -25,8 +25,6 @@ from pipeline.export.settings import (
     TargetKind,
     UncertainSteps,
 )
-from pipeline.storage.local import LocalStorage
-from pipeline.storage.run_record import claim
 from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.export.rows import exported, lines
@@ -184,12 +182,6 @@ def test_an_unfinished_run_is_exported_when_that_is_meant(run_dir: Path, tmp_pat
     assert done.owed == 1
     assert done.chains == 80
     assert "Unfinished units of the run, which are left out: 1." in (tmp_path / "out" / CARD).read_text()
-
-
-def test_labels_of_another_schema_are_refused(tmp_path: Path) -> None:
-    claim(LocalStorage(tmp_path / "old"), {"schema": 2})
-    with pytest.raises(UsageError, match="was written with schema 2"):
-        exported(tmp_path / "old", tmp_path / "out")
 
 
 def test_an_earlier_export_is_replaced_only_when_asked_and_nothing_else_ever(run_dir: Path, tmp_path: Path) -> None:

@@ -11,16 +11,13 @@ from dataclasses import replace
 import pytest
 
 from pipeline.config.choices import TimeoutIs
-from pipeline.config.fields import identity_settings
-from pipeline.config.label import GraderConfig
-from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import Checker
 from pipeline.graders.code import checker as checker_module
 from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine
 from pipeline.graders.code.child import deprived_seconds
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
-from pipeline.graders.registry import GRADERS, DecidedChecker, checker_for
+from pipeline.graders.registry import DecidedChecker, checker_for
 from tests.graders.conftest import code_config
 from tests.settings import grader_settings
 
@@ -272,14 +269,6 @@ def test_what_happens_twice_is_wrong_unless_the_machine_may_be_the_cause(verdict
     assert len(inner.grades) == (0 if by_machine else 2)
     assert (checker.quick(("g",), "a") is None) is by_machine
     assert checker.quick(("h",), "a") is None
-
-
-@pytest.mark.parametrize("kind", ["math", "code"])
-def test_the_choice_is_recorded_and_read(kind: str) -> None:
-    for choice in TimeoutIs:
-        assert identity_settings(grader_settings(kind, timeout_is=choice))["timeout_is"] is choice
-        recorded = {"grader.kind": kind, "grader.timeout_is": choice.value}
-        assert chosen_settings(recorded, GraderConfig, GRADERS).timeout_is is choice
 
 
 def test_the_default_depends_on_what_can_choose() -> None:

@@ -25,7 +25,6 @@ ABOUT_PROCESSES = (
     "test_pool.py::test_an_answer_of_which_two_children_die_is_a_crash",
     "test_pool.py::test_a_child_without_memory_costs_one_more_try",
     "test_pool.py::test_a_child_has_the_memory_limit_of_the_settings",
-    "test_pool.py::test_any_thread_may_ask",
     "test_pool.py::test_closing_ends_the_children",
     "test_pool.py::test_nothing_symbolic_is_loaded_into_the_caller_and_a_child_ends_when_it_dies",
 )

@@ -212,21 +212,6 @@ def test_a_child_has_the_memory_limit_of_the_settings(light: None) -> None:
             assert limit == memory_mib * 2**20
 
 
-def test_any_thread_may_ask(light: None) -> None:
-    verdicts: list[Verdict] = []
-    with MathChecker(grader_settings(processes=2, deadline_seconds=20.0)) as checker:
-
-        def work(number: int) -> None:
-            verdicts.append(checker.grade((identity(number)[0],), f"The answer is ${identity(number)[1]}$.").verdict)
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(2, 10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert verdicts == [Verdict.CORRECT] * 8
-
-
 def test_closing_ends_the_children(light: None) -> None:
     checker = MathChecker(grader_settings())
     process = child_of(checker)

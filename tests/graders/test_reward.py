@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -148,47 +147,6 @@ def test_verl_may_leave_out_and_may_add_arguments() -> None:
 def test_a_mapping_as_ground_truth_is_a_mistake_of_the_data_set() -> None:
     with pytest.raises(ValueError, match="not a mapping with target"):
         compute_score("nq", "\\boxed{5}", {"target": ["5"]})
-
-
-def test_verl_calls_from_the_threads_of_an_executor() -> None:
-    with ThreadPoolExecutor(8) as threads:
-        calls = [
-            threads.submit(compute_score, "math", f"\\boxed{{{n}\\sin^2 x+{n}\\cos^2 x}}", str(n)) for n in range(2, 30)
-        ]
-        assert [call.result(100) for call in calls] == [1.0] * 28
-
-
-LOADER = """
-import multiprocessing
-import sys
-from pipeline.graders.reward import accuracy_reward, compute_score
-
-def score_in(queue):
-    queue.put(accuracy_reward(["\\\\boxed{2\\\\sin x\\\\cos x}", "\\\\boxed{7}"], ["\\\\sin 2x", "\\\\sin 2x"]))
-
-if __name__ == "__main__":
-    assert compute_score("math", "\\\\boxed{2\\\\sin x\\\\cos x}", "\\\\sin 2x") == 1.0
-    context = multiprocessing.get_context(sys.argv[1])
-    queue = context.SimpleQueue()
-    workers = [context.Process(target=score_in, args=(queue,), daemon=True) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    print([queue.get() for _ in workers])
-    for worker in workers:
-        worker.join(30)
-    sys.exit(any(worker.exitcode for worker in workers))
-"""
-
-
-@pytest.mark.parametrize("method", [pytest.param("fork", marks=pytest.mark.nightly), "spawn"])
-def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
-    (tmp_path / "loader.py").write_text(light_child.INSTEAD + LOADER)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "loader.py"), method],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[[1.0, 0.0], [1.0, 0.0]]"
 
 
 ACTOR = """

@@ -5,12 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.config.choices import UnreadableIs
-from pipeline.config.fields import identity_settings
-from pipeline.config.label import GraderConfig
-from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.records import Verdict
 from pipeline.graders.base import Checker
-from pipeline.graders.registry import GRADERS, checker_for
+from pipeline.graders.registry import checker_for
 from tests.settings import grader_settings
 
 UNREAD = ["\\boxed{@@}", "\\boxed{x+}", "\\boxed{??@}", "\\boxed{\\foo{x}}", "\\boxed{\\log x}"]
@@ -60,12 +57,3 @@ def test_the_verdict_is_known_at_once_when_it_comes_again(strict: Checker) -> No
     again = strict.quick(("6",), UNREAD[0])
     assert again is not None
     assert again.verdict is Verdict.INCORRECT
-
-
-def test_the_choice_is_recorded_and_read() -> None:
-    assert grader_settings().unreadable_is is UnreadableIs.ungraded
-    for choice in UnreadableIs:
-        chosen = grader_settings(unreadable_is=choice)
-        assert identity_settings(chosen)["unreadable_is"] is choice
-        recorded = {"grader.kind": "math", "grader.unreadable_is": choice.value}
-        assert chosen_settings(recorded, GraderConfig, GRADERS) == chosen

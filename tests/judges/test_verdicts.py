@@ -146,6 +146,8 @@ def test_words_belong_to_the_steps_that_headings_name() -> None:
 def test_the_first_bad_step_counts_even_after_one_that_is_skipped() -> None:
     text = "Step 1: \\boxed{correct}\nStep 3: \\boxed{incorrect}"
     assert read(text, template=JudgeTemplate.think_prm) == error(3, GOOD, None, BAD)
+    corrected = "Step 1: \\boxed{incorrect} again\nStep 1: \\boxed{\\text{correct}}"
+    assert read(corrected, 1, JudgeTemplate.think_prm).kind is ReadingKind.NO_ERROR
 
 
 @pytest.mark.parametrize(

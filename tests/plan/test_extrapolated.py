@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -260,11 +259,3 @@ def test_a_limit_is_a_number_and_no_other_part() -> None:
         decode_forecast(b'{"stepvalue_plan": 1}')
     with pytest.raises(ValueError, match="does not know"):
         decode_forecast(b'{"stepvalue_plan": 1, "extra": 1}')
-
-
-@given(forecasts, st.sampled_from(["planned", "pilot", "cost", "limit", "gpus"]))
-def test_a_part_that_is_missing_is_named(forecast: Forecast, part: str) -> None:
-    values = json.loads(encode_forecast(replace(forecast, others=())))
-    del values[part]
-    with pytest.raises(ValueError, match=part):
-        decode_forecast(json.dumps(values).encode())

@@ -11,7 +11,7 @@ from pipeline.__main__ import compose_label, main
 from pipeline.analysis.plan.pilot import ATTACH_SECONDS
 from pipeline.analysis.plan.render import print_plan
 from pipeline.analysis.plan.run import proposed_setting
-from pipeline.core.errors import InputError, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Range
 from pipeline.engines import hub
 from tests import models
@@ -155,11 +155,6 @@ def test_a_file_that_is_no_plan_is_not_overwritten(tmp_path: Path, capsys: pytes
     assert main([*command, f"plan.out={tmp_path}"]) == 2
     assert main([*command, f"budget={tmp_path / 'plan.json'}"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-
-
-def test_an_input_without_a_usable_row_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of the 1 rows"):
-        planned(tmp_path, [{"problem": "What is 1?"}])
 
 
 def test_how_a_plan_is_reported_in_a_narrow_terminal(tmp_path: Path) -> None:

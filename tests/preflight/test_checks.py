@@ -188,18 +188,6 @@ def test_memory_of_a_gpu_that_is_unknown_is_not_judged() -> None:
     assert (finding.level, "not known for all GPUs" in finding.text) == (Level.OK, True)
 
 
-def test_several_engines_of_a_gpu_need_their_shares_together() -> None:
-    half = replace(NODE, gpus=(replace(H100, free=50 * GB),))
-    assert found(half)["GPU memory"].level is Level.FAILED
-    assert found(half, needs=replace(NEEDS, share=0.45))["GPU memory"].level is Level.OK
-
-
-def test_a_build_for_cpus_on_a_machine_with_gpus_is_a_warning_unless_it_is_meant() -> None:
-    finding = found(NODE, needs=Needs(unasked_cpus=True, paths=PATHS))["GPUs"]
-    assert (finding.level, "gpu extra" in finding.remedy) == (Level.WARNING, True)
-    assert "GPUs" not in found(NODE, needs=Needs(paths=PATHS))
-
-
 def test_an_older_driver_may_do_with_compatibility_libraries() -> None:
     old = replace(NODE, driver="570.86.10")
     assert found(old)["driver"].level is Level.FAILED

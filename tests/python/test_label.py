@@ -65,12 +65,6 @@ def test_the_command_line_makes_the_same_labels(run: Run, tmp_path: Path) -> Non
     assert open_run(tmp_path / "run").labels().equals(run.labels())
 
 
-def test_the_same_call_again_has_nothing_to_do(run: Run) -> None:
-    again = label(INPUT, run_dir=run.run_dir, **QUICK)
-    assert again.summary.now.rollouts == 0
-    assert again.labels().equals(run.labels())
-
-
 def test_other_settings_on_the_same_directory_are_refused_as_on_the_command_line(run: Run) -> None:
     with pytest.raises(RunConflict, match=r"sampling\.temperature was 1\.0, now 0\.5"):
         label(INPUT, run_dir=run.run_dir, **QUICK | {"sampling.temperature": 0.5})

@@ -9,7 +9,7 @@ import pytest
 
 import pipeline
 from pipeline import SearchRun, open_search, search, solve
-from pipeline.core.errors import InputError, RunConflict, UsageError
+from pipeline.core.errors import InputError, UsageError
 from pipeline.core.table import TABLES
 from pipeline.examples.search import Greedy, GreedyConfig
 from tests.runtime.without_ray import python_without_ray
@@ -47,14 +47,6 @@ def test_the_tables_are_frames(run: SearchRun) -> None:
     assert run.finished
     assert run.settings["search.method"] == "beam"
     assert run.settings["search.width"] == 2
-
-
-def test_the_same_call_again_has_nothing_to_do_and_another_one_is_refused(run: SearchRun) -> None:
-    before = run.samples()
-    again = search([*ROWS, {"id": "bad", "problem": " "}], search=BEAM, run_dir=run.run_dir, **TREE)
-    assert again.samples().equals(before)
-    with pytest.raises(RunConflict, match=r"search\.n was 4, now 8"):
-        search([*ROWS, {"id": "bad", "problem": " "}], search={**BEAM, "n": 8}, run_dir=run.run_dir, **TREE)
 
 
 def test_what_was_found_is_what_the_tables_say(run: SearchRun) -> None:
@@ -121,13 +113,6 @@ def test_several_problems_come_back_in_their_order(tmp_path: Path) -> None:
     assert [each.outcome is None for each in found] == [True, False, True, True]
     assert all(each.trusted is None for each in found)
     assert open_search(tmp_path / "kept").searches().height == 3
-
-
-def test_a_method_without_scores_needs_no_scorer() -> None:
-    found = solve("one", policy=TREE["policy"], search={"method": "majority", "n": 5}, progress=False)
-    assert found.scorer_tokens == 0
-    assert all(step.score is None for step in found.steps)
-    assert found.confidence is not None
 
 
 def test_an_object_is_a_search_and_audit_needs_it(tmp_path: Path) -> None:

@@ -362,15 +362,6 @@ def test_a_run_without_a_judge_says_what_to_start(run_dir: Path, capsys: pytest.
     assert f"start `judge run_dir={run_dir} judge.name=NAME policy.model=MODEL`" in capsys.readouterr().err
 
 
-def test_the_command_line_takes_settings_of_a_consensus(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["consensus.how=side", "consensus.witnesses=[judge:good]", "estimator.rule=consensus"]
-    assert main(["relabel", f"run_dir={run_dir}", *arguments]) == 0
-    assert "judge:good: " in capsys.readouterr().out
-    assert main(["status", f"run_dir={run_dir}"]) == 0
-    assert main(["relabel", f"run_dir={run_dir}", "consensus.witnesses=[judge:good,judge:good]"]) == 2
-    assert "a witness is given twice" in capsys.readouterr().err
-
-
 def test_label_cannot_have_a_consensus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["label", "data=sample", "policy=oracle", f"run_dir={tmp_path / 'run'}", "estimator.rule=consensus"]) == 2

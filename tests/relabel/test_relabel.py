@@ -158,13 +158,6 @@ def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
     assert files(tmp_path / "run") == before
 
 
-def test_no_run_is_refused_and_nothing_made(tmp_path: Path) -> None:
-    for where in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(UsageError, match="does not contain a run"):
-            relabelled(where, THRESHOLD)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_run_at_work_is_refused(run_dir: Path) -> None:
     with run_lock(run_dir), pytest.raises(RunConflict, match="another job works on"):
         relabelled(run_dir, THRESHOLD)
@@ -276,12 +269,6 @@ def test_labels_that_need_other_rollouts_have_no_such_command(other: list[str], 
     assert "without a model" not in said
 
 
-def test_a_directory_that_cannot_be_read_is_refused_as_before(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").write_text("mine")
-    assert refusal(tmp_path).endswith("choose an empty or new run_dir")
-
-
 VALUES = ["chain_id", "value", "value_sd", "low", "high", "unbiased_value", "root_value", "advantage"]
 
 
@@ -321,13 +308,6 @@ def test_a_full_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path:
     assert after["n_rollouts"].equals(before["n_rollouts"])
     assert after["unbiased_value"].equals(before["unbiased_value"])
     assert not after["value"].equals(before["value"])
-
-
-@pytest.mark.parametrize("sampled", ["first_success", "bisect"])
-def test_any_log_serves_the_pooled_estimator(runs: dict[str, Path], tmp_path: Path, sampled: str) -> None:
-    copied(runs[sampled] / "run", tmp_path)
-    relabelled_by(tmp_path, EstimatorChange(name="pooled", interval=Interval.posterior))
-    assert labels(tmp_path)["value"].explode().null_count() == 0
 
 
 @pytest.mark.parametrize(

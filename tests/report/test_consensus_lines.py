@@ -62,11 +62,6 @@ def test_each_step_has_a_line_with_every_opinion(run_dir: Path, capsys: pytest.C
     assert f"{SCORES} 100 %" in said
 
 
-def test_a_notebook_names_the_first_errors(run_dir: Path) -> None:
-    shown = open_run(run_dir).show(where="source_id = 'sum-4-1'")._repr_html_()
-    assert f"left out: first error differs; first error: Monte Carlo step 3, {JUDGE} step 1, {SCORES} step 3" in shown
-
-
 def test_the_report_prints_what_was_left_out(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", f"run_dir={run_dir}"]) == 0
     printed = capsys.readouterr().out
@@ -74,12 +69,6 @@ def test_the_report_prints_what_was_left_out(run_dir: Path, capsys: pytest.Captu
     assert f"consensus {kept} of {CHAINS} chains have labels" in printed
     assert "left out by value of the bare problem: " in printed
     assert f"{SCORES}: the first error of Monte Carlo, or none, in {CHAINS} of {CHAINS} chains (100 %" in printed
-
-
-def test_labels_in_python_have_the_columns(run_dir: Path, labels: pl.DataFrame) -> None:
-    run = open_run(run_dir)
-    assert run.labels().equals(labels)
-    assert run.labels(lazy=True).select("left_out", "opinions").collect().equals(labels.select("left_out", "opinions"))
 
 
 def test_columns_of_consensus_can_be_asked_of_any_run(library: Library, run_dir: Path, tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encode_forecast
-from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.run_record import claim, recorded_identity
+from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start
 from tests.audit.runs import config, copied, labelled
 from tests.conftest import write_rows
@@ -255,16 +254,6 @@ def test_a_plan_that_is_none_is_left_out_or_refused(finished: Path, tmp_path: Pa
     for plan, said in ((run_dir / "plan.json", "is not a plan"), (tmp_path / "none", "cannot be read")):
         assert main(["report", f"run_dir={run_dir}", f"planned={plan}"]) == 2
         assert said in capsys.readouterr().err
-
-
-def test_a_run_of_another_schema_or_none_is_one_line(finished: Path, tmp_path: Path, capsys: Printed) -> None:
-    claim(LocalStorage(tmp_path / "old"), {"schema": SCHEMA_VERSION - 1, "staged_input": "x"})
-    (tmp_path / "empty").mkdir()
-    for run_dir, said in ((tmp_path / "old", "use the version"), (tmp_path / "empty", "does not contain a run")):
-        assert main(["report", f"run_dir={run_dir}"]) == 2
-        shown = capsys.readouterr()
-        assert (shown.out, shown.err.count("\n")) == ("", 1)
-        assert said in shown.err
 
 
 def test_no_file_of_anothers_is_overwritten(finished: Path, tmp_path: Path, capsys: Printed) -> None:

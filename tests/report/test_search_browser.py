@@ -219,25 +219,5 @@ def test_a_phone_scrolls_down_only(reader: Reader) -> None:
         assert reader.width() == 360
 
 
-@pytest.mark.nightly
-def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
-    def ground() -> str:
-        return reader.wait(".browser-list").value_of_css_property("background-color")
-
-    light = ground()
-    reader.emulate("setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-    assert ground() != light
-    reader.opened("branched", ".chain-facts")
-    reader.search("What is it")
-    reader.counts(f"{PROBLEMS - 1} of {PROBLEMS} problems")
-    reader.emulate("setEmulatedMedia", media="print", features=[])
-    shown = [chain.is_displayed() for chain in reader.all(".chain")]
-    assert shown[0]
-    assert not any(shown[1:])
-    assert not reader.all("#searches-filters")[0].is_displayed()
-    assert all(row.is_displayed() for row in reader.all(".tree-row"))
-    assert not reader.all(".tree-bar button")[0].is_displayed()
-
-
 def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
     assert "samples/*.parquet" in without_scripts(driver, page, "searches")

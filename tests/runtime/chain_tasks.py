@@ -1,5 +1,6 @@
 """The commands that do something with every chain or problem once, each as what their common tests need of it."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,6 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import ChainText
-from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_chain_run import stored_chain_run
@@ -25,11 +25,10 @@ from pipeline.storage.stored_search import SEARCHES, search_frames, stored_searc
 from tests.conftest import write_rows
 from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.runtime.checking import runs as checks
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import done_here
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
-from tests.runtime.virtual_clock import on_a_virtual_clock
 from tests.searches import runs as searches
 
 QUICK = judges.QUICK
@@ -102,8 +101,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 
 
 def _search(config: Any, watch: Watch) -> Summary:
-    with stop_signal() as stop:
-        return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)
+    return done_here(SearchTask(config), watch)
 
 
 JUDGE = Task(
@@ -198,8 +196,7 @@ def _to_count(run_dir: Path, run: RunConfig, pause: float = 0.0, **own: Any) -> 
 
 
 def _count(config: Any, watch: Watch) -> Summary:
-    with stop_signal() as stop:
-        return run_task(_Count(config), hired_here, watch, stop)
+    return done_here(_Count(config), watch, asyncio.run)
 
 
 def _counted(run_dir: Path, *, partial: bool = False) -> pl.DataFrame:

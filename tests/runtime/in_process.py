@@ -10,7 +10,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
-from pipeline.runtime.chain_run.run import Running
+from pipeline.runtime.chain_run.run import Running, run_task
 from pipeline.runtime.driver import label
 from pipeline.runtime.labelling import engine_for, worker_with
 from pipeline.runtime.stop import StopSignal
@@ -19,6 +19,7 @@ from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerP
 from pipeline.runtime.workload import Workload
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
+from tests.runtime.virtual_clock import on_a_virtual_clock
 
 
 class _InProcess:
@@ -102,3 +103,11 @@ def hired_here(workload: Workload) -> Iterator[WorkerPool]:
         return worker_in_process(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
 
     yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)
+
+
+def done_here(
+    task: Any, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
+) -> Summary:
+    """The run of any command of chains but for what it prints."""
+    with stop_signal() as stop:
+        return run_task(task, hired_here, watch, stop, run)

@@ -149,12 +149,6 @@ def test_a_request_that_is_refused_is_ungraded_and_the_rest_goes_on(
     proved(tmp_path)
 
 
-def test_a_finished_run_started_again_does_nothing(reference: tuple[tuple[str, ...], Path]) -> None:
-    asked, folder = reference
-    again = label_in_process(settings(folder, ROWS, *asked))
-    assert (again.units_done_now, again.now.rollouts) == (0, 0)
-
-
 def test_more_rollouts_are_added_to_those_that_are_there(
     reference: tuple[tuple[str, ...], Path], tmp_path: Path
 ) -> None:

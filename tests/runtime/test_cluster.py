@@ -194,12 +194,6 @@ def test_signals_end_the_wait_for_a_cluster(
     assert said.startswith("Interrupted")
 
 
-def test_a_server_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.6)
-    with dripping(0.25) as port, pytest.raises(ClusterError, match=r"no answer within 0\.6 s"):
-        connection._check_answers("here", f"127.0.0.1:{port}", lambda: None)
-
-
 @pytest.mark.nightly
 def test_workers_load_the_package_of_the_driver_in_a_folder_with_another_one(tmp_path: Path) -> None:
     """As `stepvalue label` does, whose path does not begin with the working folder."""

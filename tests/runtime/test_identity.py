@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.config.choices import PromptStyle
+from pipeline.config.choices import PromptStyle, TimeoutIs, UnreadableIs
 from pipeline.config.label import LabelConfig, PromptConfig, SamplingConfig
 from pipeline.engines.settings import OpenAiConfig
 from pipeline.runtime.state import identity
@@ -60,6 +60,9 @@ def test_how_and_where_it_is_done_is_no_part_of_a_run(usual: LabelConfig, change
         (graded("code"), graded("code", cpu_seconds=9.0)),
         (graded("code"), graded("code", suite_seconds=9.0)),
         (graded("code"), graded("math")),
+        (graded("code"), graded("code", timeout_is=TimeoutIs.ungraded)),
+        (graded("math"), graded("math", timeout_is=TimeoutIs.wrong)),
+        (graded("math"), graded("math", unreadable_is=UnreadableIs.wrong)),
         (hf(), ending(at_answer=False)),
     ],
 )

@@ -124,15 +124,6 @@ def test_more_workers_than_the_cluster_holds(
 
 
 @pytest.mark.nightly
-def test_an_address_without_a_cluster(reference: tuple[Path, Path], tmp_path: Path) -> None:
-    settings = [f"data.path={reference[0]}", f"run_dir={tmp_path / 'run'}", *ORACLE, "cluster.address=127.0.0.1:1"]
-    refused = run_stepvalue(["label", *settings])
-    assert refused.returncode == 1
-    assert "no Ray cluster answers at cluster.address=127.0.0.1:1" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
-@pytest.mark.nightly
 def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     ray_cluster: Cluster, reference: tuple[Path, Path], tmp_path: Path
 ) -> None:

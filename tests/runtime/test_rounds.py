@@ -202,12 +202,6 @@ def test_a_larger_budget_leaves_what_is_done_as_it_is() -> None:
     assert done
 
 
-def test_no_estimator_but_the_pooled_one_leaves_chains_uncertain() -> None:
-    for name in ESTIMATORS.ours:
-        rounds, _ = rounds_of({}, name, 4, seed=1)
-        assert rounds.n_spent() == (3 if name == "pooled" else 0)
-
-
 def test_a_unit_without_a_budget_left_is_asked_for_nothing() -> None:
     pooled = estimator("pooled")
     for unit_budget, asked in ((0, False), (2, False), (3, True)):

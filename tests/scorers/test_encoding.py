@@ -48,15 +48,6 @@ def test_what_does_not_fit_are_whole_steps_at_the_end_and_they_are_counted(
     assert encoded.ids[:1] in ((BOS,), ())
 
 
-@given(chains, texts)
-def test_a_step_reads_the_same_whatever_follows(chain: tuple[str, list[str]], further: str) -> None:
-    problem, steps = chain
-    shorter = encode_chain(characters, problem, steps, separator=SEPARATOR, bos=None, max_length=10_000)
-    longer = encode_chain(characters, problem, [*steps, further], separator=SEPARATOR, bos=None, max_length=10_000)
-    assert longer.ids[: len(shorter.ids)] == shorter.ids
-    assert longer.ends[:-1] == shorter.ends
-
-
 def test_a_step_of_which_the_tokenizer_makes_nothing_ends_the_chain() -> None:
     def without_blanks(pieces: Sequence[str]) -> list[list[int]]:
         return [[ord(character) for character in piece if not character.isspace()] for piece in pieces]

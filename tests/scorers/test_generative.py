@@ -13,7 +13,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from pipeline.__main__ import main
-from pipeline.core.errors import EngineDied, PolicyError, UsageError
+from pipeline.core.errors import PolicyError, UsageError
 from pipeline.core.records import ChainText, Finish
 from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
@@ -24,7 +24,7 @@ from pipeline.scorers.generative.engine import GenerativeEngine
 from pipeline.scorers.generative.scorer import Generative
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
-from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
+from tests.engines.served import CONTEXT, MODEL, Server, served_beside
 from tests.judges.scripted import PROBLEM, STEPS, Answer, Scripted, always
 from tests.scorers.loaded import scored
 from tests.scorers.prm_server import chain
@@ -320,13 +320,6 @@ def test_a_server_without_probabilities_is_reported_at_the_start() -> None:
         )
         with pytest.raises(PolicyError, match="states no probabilities: logprobs is not an object"):
             scored(config, [CHAIN])
-
-
-def test_a_judge_that_dies_is_reported_under_the_settings_of_the_scorer() -> None:
-    with served_beside(judge("\\boxed{1}")) as server:
-        config = GenerativeConfig(model=MODEL, openai=ScorerServers(urls=[server.url], retries=1), max_tokens=64)
-        with pytest.raises(EngineDied, match=r"failed 2 times \(scorer\.openai\.retries\)"):
-            scored(config, [CHAIN], then=lambda: server.misbehave([Act.ERROR] * 9))
 
 
 def test_a_turn_and_its_begin_are_tokenized_as_one_text() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.records import Reading, ReadingKind, StepOpinion
 from pipeline.judges.boxes import boxes
-from pipeline.judges.templates import gen_prm, think_prm
+from pipeline.judges.templates import gen_prm
 from pipeline.judges.templates.process_bench import critique_prompt
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
 from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
@@ -57,25 +57,6 @@ def test_a_first_error_is_a_vote_on_all_steps(steps: int, data: st.DataObject) -
     assert first_error_vote(found, steps) == [1.0] * (error - 1) + [0.0] * (steps - error + 1)
     assert first_error_vote(Reading(kind=ReadingKind.NO_ERROR), steps) == [1.0] * steps
     assert first_error_vote(Reading(kind=ReadingKind.OUT_OF_RANGE), steps) == [None] * steps
-
-
-def step_verdicts(text: str, steps: int) -> list[str | None]:
-    return [None if box is None else box.says for box in think_prm.verdict_boxes(text, steps, 1)]
-
-
-def test_verdicts_belong_to_the_steps_that_headings_name() -> None:
-    text = (
-        "\nStep 1: Fine. The step is \\boxed{correct}\n\n**Step 2:** It says \\boxed{12}, hmm \\boxed{correct}. Wait, "
-        "step 1 was right. No: \\boxed{incorrect}\n### Step 4: \\boxed{correct}\nStep 9: \\boxed{incorrect}\n"
-    )
-    assert step_verdicts(text, 4) == ["correct", "incorrect", None, "correct"]
-    assert step_verdicts("Step 1: \\boxed{incorrect} again\nStep 1: \\boxed{\\text{correct}}", 1) == ["correct"]
-    assert step_verdicts("Yes, \\boxed{correct}\nStep 2: \\boxed{incorrect}", 2) == [None, "incorrect"]
-
-
-def test_without_headings_verdicts_are_counted() -> None:
-    assert step_verdicts("\\boxed{correct} then \\boxed{incorrect}", 3) == ["correct", "incorrect", None]
-    assert step_verdicts("\\boxed{correct} " * 3, 2) == [None, None]
 
 
 @pytest.mark.parametrize(

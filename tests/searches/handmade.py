@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import Tally
+from pipeline.core.table import Table
 from pipeline.core.tables import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
@@ -95,17 +97,12 @@ def search_run(
     )
     assert publish(storage, record)
     for unit, of in list(units.items())[: len(units) - unfinished]:
-        found = [
-            write_shard(
-                storage, "samples", unit, [_table(SAMPLES.schema, [row for at in of for row in _samples(*at, whole)])]
-            ),
-            write_shard(
-                storage, "candidates", unit, [_table(CANDIDATES.schema, [row for at in of for row in _ended(*at)])]
-            ),
-            write_shard(
-                storage, "searches", unit, [_table(SEARCHES.schema, [searched_row(*at, method, n) for at in of])]
-            ),
+        made: list[tuple[Table[Any], list[Row]]] = [
+            (SAMPLES, [row for at in of for row in _samples(*at, whole)]),
+            (CANDIDATES, [row for at in of for row in _ended(*at)]),
+            (SEARCHES, [searched_row(*at, method, n) for at in of]),
         ]
+        found = [write_shard(storage, table.name, unit, [_table(table.schema, rows)]) for table, rows in made]
         record = Commit(
             kind=UNIT,
             sequence_id=unit,

@@ -1,5 +1,6 @@
 """Runs of `search` with oracles of the tree world, in the process of the test."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,9 @@ from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.progress import Summary
-from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
-from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
-from tests.runtime.in_process import hired_here
+from tests.runtime.in_process import done_here
 
 Row = dict[str, Any]
 ORACLES = (
@@ -42,11 +41,7 @@ def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunCon
 
 
 def searched(config: SearchRunConfig) -> Summary:
-    stop = StopSignal()
-    try:
-        return run_task(SearchTask(config), hired_here, lambda _: None, stop)
-    finally:
-        stop.release()
+    return done_here(SearchTask(config), run=asyncio.run)
 
 
 def search_in(folder: Path, rows: Sequence[Row], *overrides: str) -> Path:

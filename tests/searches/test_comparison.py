@@ -78,10 +78,3 @@ def test_what_is_not_claimed_is_counted() -> None:
         "1 search without a chain, counted as wrong",
     ]
     assert not list(claim_sentences(summary(run_of(of[:1]), seed=0)))
-
-
-def test_without_a_known_answer_no_accuracy_is_claimed() -> None:
-    run = run_of([searched(f"p{at}", [(0.5, None)], known=False) for at in range(3)])
-    found = compare_searches([run], seed=0).runs[0]
-    assert (found.summary.accuracy.value, found.summary.unclaimed) == (None, 3)
-    assert found.coverage.points == ()

@@ -143,14 +143,6 @@ cost      H device hours, M in money, in 1 start
     )
 
 
-def test_warnings_of_the_last_start_are_reported(run_dir: Path) -> None:
-    owe_a_unit(run_dir)
-    warned = replace(WORKING, warnings=("a worker on m, GPU 3 could not start", "two"))
-    report(run_dir, ended="", process=this_process(), pid=os.getpid(), status=warned, samples=COURSE)
-    text = printed(run_dir)
-    assert "warning   a worker on m, GPU 3 could not start\nwarning   two\n" in text
-
-
 def test_the_error_that_ended_a_run_is_printed_once(run_dir: Path) -> None:
     owe_a_unit(run_dir)
     gpus = Gpus(count=3, faults={gpu: [FULL] for gpu in range(3)}, downloads=[0.0, 20.0, 40.0])

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.errors import StoreError
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation
 from pipeline.core.tables import REJECTS
 from pipeline.storage.commits import INPUT, Commit, CommitState
@@ -55,15 +54,3 @@ def test_ids_of_units_come_from_what_they_ask_for_wherever_they_stand(tmp_path: 
     ]
     assert ids[0] == ids[1]
     assert len(ids[0] | ids[2]) == 4
-
-
-def test_a_damaged_input_is_no_input(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    commit = staged(storage, [[[row(1)]]])
-    (unit,) = units_of(storage, commit)
-    path = tmp_path / commit.shards[0].file
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(StoreError, match="is damaged"):
-        list(units_of(storage, commit))
-    with pytest.raises(StoreError, match="is damaged"):
-        unit_rows(storage, unit)

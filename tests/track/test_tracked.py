@@ -6,7 +6,7 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, call, patch
 
 import pytest
 
@@ -76,25 +76,6 @@ def test_a_sink_is_reported_the_newest_status_in_growing_steps(tmp_path: Path) -
     assert last[2]["money"] == pytest.approx(0.04)
 
 
-class Everything:
-    """A sink that remembers all that it is given."""
-
-    def __init__(self) -> None:
-        self.given: list[object] = []
-
-    def start(self, *given: object) -> None:
-        self.given.append(given)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        self.given.append((step, values))
-
-    def end(self) -> None:
-        self.given.append("end")
-
-    def artifact(self, *given: object) -> None:
-        self.given.append(given)
-
-
 def test_no_text_of_the_data_is_tracked(tmp_path: Path) -> None:
     """Neither of a row, nor of what is sampled, which states the known answer."""
     rows: list[dict[str, object]] = [
@@ -107,14 +88,14 @@ def test_no_text_of_the_data_is_tracked(tmp_path: Path) -> None:
         for number, answer in enumerate(["zebra", "two zebras", "", "zebra"])
     ]
     write_rows(tmp_path / "rows.jsonl", [*rows, {"id": "zebra", "problem": "A zebra, alone?", "answer": "zebra"}])
-    sink = Everything()
+    sink = Mock()
     with patch("pipeline.runtime.driver.tracker_for", lambda _: sink):
         label_in_process(config(tmp_path, "run.track=tensorboard"))
     assert any("zebra" in text for text in tables(tmp_path / "run", "rollouts")["text"])
-    assert len(sink.given) >= 3
-    assert sink.given[-1] == "end"
-    assert "policy.oracle.seed" in repr(sink.given)
-    assert "zebra" not in repr(sink.given)
+    assert len(sink.mock_calls) >= 3
+    assert sink.mock_calls[-1] == call.end()
+    assert "policy.oracle.seed" in repr(sink.mock_calls)
+    assert "zebra" not in repr(sink.mock_calls)
 
 
 def test_a_start_without_work_is_not_tracked(tmp_path: Path) -> None:

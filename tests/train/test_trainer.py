@@ -22,7 +22,7 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 from pipeline.data.problems import in_validation
 from pipeline.runtime.scoring.files import score_to_file
-from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
+from pipeline.scorers.calibration import Calibration, MapKind, encode
 from pipeline.scorers.settings import OwnConfig
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_labels import label_frames
@@ -34,6 +34,7 @@ from pipeline.train.targets import IGNORED
 from pipeline.train.trainer import Trained, _Validation, train, validation_text
 from tests.conftest import write_rows
 from tests.library import Library
+from tests.scorers.test_calibration import line, made_from
 from tests.tiny.policy import ASSET
 from tests.train.runs import is_right, learnable_run
 
@@ -414,28 +415,9 @@ def test_scores_are_refused_of_what_is_no_such_model(prm: Path, small_run: Path,
 def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
     prm: Path, small_run: Path, tmp_path: Path, capsys: Printed
 ) -> None:
-    squares = tuple(number / 10 for number in range(11))
-    line = PositionMap(
-        first=1,
-        last=None,
-        prefixes=200,
-        scores=squares,
-        values=tuple(each**2 for each in squares),
-        low=squares[:1] * 11,
-        high=squares[-1:] * 11,
-    )
-    made_from = MadeFrom(
-        model=str(prm),
-        policy="the policy in use",
-        run_dir="fresh",
-        estimator="fixed",
-        chains=1,
-        problems=1,
-        prefixes=200,
-        rollouts=1600,
-        stepvalue="1",
-    )
-    made = Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=made_from, maps=(line,))
+    known = made_from(model=str(prm), policy="the policy in use")
+    squares = line(1, None, *((number / 10, (number / 10) ** 2) for number in range(11)))
+    made = Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=known, maps=(squares,))
     calibration = tmp_path / "cal.json"
     calibration.write_text(encode(made, {}))
 
@@ -461,7 +443,7 @@ def test_a_calibration_makes_v_of_scores_and_keeps_the_models_own(
             assert row["score_last"] == row["step_scores"][-1]
 
     out = tmp_path / "refused.parquet"
-    calibration.write_text(encode(replace(made, made_from=replace(made_from, model="another")), {}))
+    calibration.write_text(encode(replace(made, made_from=replace(known, model="another")), {}))
     words = ["score", f"model={prm}", f"run_dir={small_run}", f"out={out}", f"calibration={calibration}"]
     assert main(words) == 2
     assert "made for scores of another" in capsys.readouterr().err

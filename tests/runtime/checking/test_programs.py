@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.deadlines import until
@@ -18,16 +19,8 @@ CALLED_WRONGLY = fenced("square('a')")
 
 def _processes_with(folder: Path) -> list[int]:
     """Processes whose environment or arguments name a folder, without this one's own environment."""
-    found = []
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                texts = (path / "environ").read_bytes() + (path / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if str(folder).encode() in texts:
-                found.append(int(path.name))
-    return found
+    running = psutil.process_iter(["environ", "cmdline"])
+    return [each.pid for each in running if str(folder) in str(each.info)]
 
 
 def test_programs_are_run_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
 """Proofs in Coq and Lean in the processes of `check`: verdicts, limits, and nothing that outlives them."""
 
-import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pipeline.config.check import CheckRunConfig
@@ -17,6 +17,7 @@ from pipeline.verifiers.coq import toplevel
 from pipeline.verifiers.settings import CoqConfig, ProofServerConfig
 from tests.conftest import write_rows
 from tests.deadlines import until
+from tests.faults.runs import alive, of_group
 from tests.runtime.checking.runs import QUICK, checked, checked_rows, frame
 from tests.verifiers.lean_server import CLEAN, error, serving
 
@@ -29,19 +30,10 @@ def chain(problem: str, *steps: str) -> ChainText:
     return ChainText(chain_id="c", problem_id="p", problem=problem, steps=steps, prefix_ids=())
 
 
-def of_coq(parent: int) -> list[int]:
+def of_coq(parent: int) -> set[int]:
     """The processes of Coq below a process."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal():
-            try:
-                words = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-                name = Path(f"/proc/{entry}/comm").read_text().strip()
-            except OSError:
-                continue
-            if name.startswith("coqtop") and words[0] != "Z" and int(words[2]) == parent:
-                found.append(int(entry))
-    return found
+    toplevels = {each.pid for each in psutil.process_iter(["name"]) if each.info["name"].startswith("coqtop")}
+    return toplevels.intersection(alive(of_group(parent)))
 
 
 @needs_coq
@@ -65,7 +57,7 @@ def test_coq_ends_with_the_process_that_asks_it() -> None:
         process = checker._children[0].process
         assert process is not None
         assert len(of_coq(process.pid)) == 1
-    until(lambda: of_coq(process.pid) == [])
+    until(lambda: not of_coq(process.pid))
 
 
 def test_a_proof_server_that_stops_ends_the_command_and_what_was_checked_stays(tmp_path: Path) -> None:

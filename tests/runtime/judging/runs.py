@@ -10,13 +10,13 @@ from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import Status, Summary
 from pipeline.judges.settings import OracleVotes
-from pipeline.runtime.chain_run.run import Running, run_task
+from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.oracles.lab import LabJudgeConfig, LabVotes
 from tests.runtime.growing import label
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import done_here
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
@@ -58,8 +58,7 @@ def settings(
 def judged(
     config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
 ) -> Summary:
-    with stop_signal() as stop:
-        return run_task(JudgeTask(config), hired_here, watch, stop, run)
+    return done_here(JudgeTask(config), watch, run)
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredJudge:

@@ -110,14 +110,6 @@ def test_a_judge_that_cannot_be_read_again_does_not_stop_the_others(
     assert f"judge {NAME}: {CHAINS * VOTES} critiques read again" in said
 
 
-def test_what_an_audit_and_status_say_of_a_judge(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", f"run_dir={run_dir}"]) == 0
-    said = capsys.readouterr().out
-    assert f"critiques  {CHAINS * VOTES} critiques, each vote exactly once and read as its text says" in said
-    assert main(["status", f"run_dir={run_dir}/judges/{NAME}"]) == 0
-    assert "without a verdict: it is not in the wanted form" in capsys.readouterr().out
-
-
 def test_a_judge_with_a_template_of_the_users_own_is_proved_without_the_file(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, run_dir := tmp_path / "run")
     shutil.rmtree(run_dir / "judges")

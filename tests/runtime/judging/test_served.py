@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig
-from pipeline.core.errors import PolicyError
-from pipeline.core.records import ReadingKind
 from pipeline.engines.settings import OpenAiConfig, OpenAiPolicyConfig
 from pipeline.judges.settings import ModelJudgeConfig
 from tests.engines.conftest import quick_openai as quick_openai
@@ -37,8 +34,8 @@ class Reviewer(Server):
         return {**super()._choice(index, act, body), "text": self.critique, "token_ids": list(self.critique.encode())}
 
 
-def reviewer(critique: str = Reviewer.critique, context: int = 40 * CONTEXT) -> Reviewer:
-    server = Reviewer(models={"data": [{"id": MODEL, "max_model_len": context}]})
+def reviewer(critique: str = Reviewer.critique) -> Reviewer:
+    server = Reviewer(models={"data": [{"id": MODEL, "max_model_len": 40 * CONTEXT}]})
     server.critique = critique
     return server
 
@@ -76,19 +73,3 @@ def test_critiques_of_a_server_are_read_and_proved(run_dir: Path) -> None:
     # With votes on the server's own sampling, other answers of the same server are no other judge.
     with served_beside(reviewer("\\boxed{-1}")) as server:
         assert judged(settings(run_dir, server.url)).added["critiques"] == 0
-
-
-def test_a_chain_beyond_the_context_of_the_judge_is_not_sent(run_dir: Path) -> None:
-    with served_beside(reviewer(context=CONTEXT)) as server:
-        found = judged(settings(run_dir, server.url))
-        assert not [body for body in server.bodies if body.get("max_tokens") == 64]
-    assert found.tally["too_long"] == CHAINS * VOTES
-    assert set(frame(run_dir, "served")["reading"]) == {ReadingKind.TOO_LONG.value}
-
-
-def test_a_server_without_the_model_is_reported(run_dir: Path) -> None:
-    with served_beside(reviewer()) as server:
-        config = settings(run_dir, server.url)
-        other = OpenAiPolicyConfig(model="other", openai=OpenAiConfig(urls=[server.url], retries=1))
-        with pytest.raises(PolicyError, match=r"does not serve policy\.model=other"):
-            judged(replace(config, policy=other))

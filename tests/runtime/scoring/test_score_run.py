@@ -18,17 +18,16 @@ from pipeline.core.progress import Status, Summary
 from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.estimate import estimate
-from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.task import ScoreTask
-from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, encode
+from pipeline.scorers.calibration import Calibration, MapKind, encode
 from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
 from tests.oracles.lab import LabScorerConfig, LabScores
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import done_here
 from tests.runtime.judging.runs import QUICK, rows
-from tests.runtime.virtual_clock import on_a_virtual_clock
+from tests.scorers.test_calibration import line, made_from
 
 
 def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> ScoreConfig:
@@ -43,8 +42,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> Score
 
 
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> Summary:
-    with stop_signal() as stop:
-        return run_task(ScoreTask(config), hired_here, watch, stop, on_a_virtual_clock)
+    return done_here(ScoreTask(config), watch)
 
 
 def frame(out: Path) -> pl.DataFrame:
@@ -114,14 +112,9 @@ def test_status_and_readers_know_the_folder(
 
 def squared(path: Path, model: str) -> Path:
     """A calibration file that says: V is the square of a score."""
-    scores = tuple(number / 100 for number in range(101))
-    values = tuple(score**2 for score in scores)
-    every = PositionMap(first=1, last=None, prefixes=200, scores=scores, values=values, low=values, high=values)
-    made_from = MadeFrom(
-        model=model, policy="p", run_dir="fresh", estimator="fixed",
-        chains=1, problems=1, prefixes=200, rollouts=1600, stepvalue="1",
-    )  # fmt: skip
-    path.write_text(encode(Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=made_from, maps=(every,)), {}))
+    every = line(1, None, *((number / 100, (number / 100) ** 2) for number in range(101)))
+    made = Calibration(kind=MapKind.isotonic, confidence=0.95, made_from=made_from(model=model), maps=(every,))
+    path.write_text(encode(made, {}))
     return path
 
 

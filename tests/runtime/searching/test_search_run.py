@@ -13,7 +13,7 @@ from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.search import SearchRunConfig
 from pipeline.core import table as core_table
-from pipeline.core.errors import InputError, PluginError, RunConflict, UsageError
+from pipeline.core.errors import PluginError, RunConflict, UsageError
 from pipeline.core.records import Problem
 from pipeline.core.registry import GivenObject
 from pipeline.engines.oracle import TOKENS_PER_STEP
@@ -284,11 +284,6 @@ def test_an_estimate_searches_a_sample_and_writes_nothing(tmp_path: Path, capsys
     assert said.startswith(f"{SearchTask.sample + 8} problems to search by beam with n=4\n")
     assert "left out  1 row, the first: " in said
     assert not Path(config.run_dir).exists()
-
-
-def test_an_input_without_problems_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no problem to search; the first of 1 rows: "):
-        search_in(tmp_path, [{"answer": "1"}], "search=beam", *SMALL)
 
 
 class Faulty(Search):
