@@ -250,7 +250,7 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
 
 def _rows(status: RunStatus) -> Iterator[str]:
     """What a run of a plug-in holds."""
-    yield from _made(status, status.command, "row", "chain")
+    yield from _made(status, status.command, "result", "chain")
 
 
 def _scores(status: RunStatus) -> Iterator[str]:
