@@ -1,4 +1,4 @@
-"""A run over chains, of any kind, as its commit records describe it. For commands that read it."""
+"""A run over chains, of `score`, `judge`, `check` or `search`, as its commit records describe it. For commands that read it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
