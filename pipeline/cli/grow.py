@@ -39,7 +39,7 @@ def _ended(config: GrowConfig, grown: "Grown") -> bool:
     return True
 
 
-def _told(config: GrowConfig, grown: "Grown") -> "GrownCounts":
+def _returned(config: GrowConfig, grown: "Grown") -> "GrownCounts":
     with_report(config, grown.summary)
     return grown.counts
 
@@ -92,7 +92,7 @@ GROWING: Work[GrowConfig, "Grown"] = Work(
     run="pipeline.runtime.grow:grow",
     ended=_ended,
     estimate=_estimate,
-    told=_told,
+    returned=_returned,
     shown=LABELLING.shown,
     workers=LABELLING.workers,
 )

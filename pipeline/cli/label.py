@@ -93,7 +93,7 @@ def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterato
 LABELLING: "Work[LabelConfig, Summary]" = Work(
     run="pipeline.runtime.driver:label",
     ended=_ended,
-    told=with_report,
+    returned=with_report,
     shown=lambda config: (config.plan.gpu_hour_price, policy_name(config)),
     workers=ray_label_workers,
 )

@@ -43,7 +43,7 @@ class Work(Generic[Config, Found]):
     `run`: the function that does it, or the `Task`, or the module and the name of one of them. A function gets the settings, a
     function that hires `workers`, a watcher and a stop signal, and returns what the run holds and what this start did. `ended`
     prints that, and says whether anything was found. `estimate`: lines on what it would cost; `estimated`: lines on what a
-    sample of a task has cost. `warnings`: what is to be doubted. `told`: what a Python call gets.
+    sample of a task has cost. `warnings`: what is to be doubted. `returned`: what a Python call gets.
     `shown`: the price of a device per hour, if it is known, and the name of what the workers load.
     """
 
@@ -52,7 +52,7 @@ class Work(Generic[Config, Found]):
     estimate: Callable[[Config], Iterable[str]] | None = None
     estimated: "Callable[[Config, Estimate], Iterable[str]] | None" = None
     warnings: Callable[[Config], Iterable[str]] = lambda _: ()
-    told: Callable[[Config, Found], Any] = lambda _, found: found
+    returned: Callable[[Config, Found], Any] = lambda _, found: found
     shown: Callable[[Config], tuple[float | None, str]] = lambda _: (None, "")
     workers: Workers = _ray_workers
 

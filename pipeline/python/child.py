@@ -38,7 +38,7 @@ def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
         assert command.work is not None
         with task.offered():
             config = _settings(command, task)
-            return Outcome(found=command.work.told(config, command.work.with_ray(config, connection.send)))
+            return Outcome(found=command.work.returned(config, command.work.with_ray(config, connection.send)))
     except StepvalueError as error:
         return Outcome(error=type(error).__name__, message=str(error))
     except KeyboardInterrupt:

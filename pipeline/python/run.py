@@ -67,7 +67,7 @@ class Run(RunDirectory):
     def summary(self) -> Summary:
         """The totals of all units that are finished, the number of units, and where the current labels come from.
 
-        What the call of `label` that returned this object added is in `..._now`, `seconds_...`, `damaged`, `overspent` and
+        What the call of `label` that returned this object added is in `now`, `seconds_...`, `damaged`, `overspent` and
         `throughput`. After `open_run` these are 0 or empty.
         """
         return self._summary_of(self._stored())

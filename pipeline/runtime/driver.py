@@ -1,4 +1,4 @@
-"""The driver of a run: finds the units that need work, has workers label them, and finishes the run directory.
+"""The task `label`: where a run goes, what its units must reach, and what finishes it.
 
 The driver does not handle rollouts or labels; workers write them.
 """

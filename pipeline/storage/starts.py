@@ -1,7 +1,7 @@
-"""A status file per start of `label` in the run directory: what the start does now, and a bounded number of samples over time.
+"""A status file per start in the run directory: what the start does now, and a bounded number of samples over time.
 
-`label` only writes these files and never reads them, so they do not affect a run. Each file is replaced as the start proceeds,
-so that a reader on any machine sees the age of the last update.
+A run only writes these files, but for the limit of a plan, which counts the hours of earlier starts. Each file is replaced as
+the start proceeds, so that a reader on any machine sees the age of the last update.
 """
 
 import json

@@ -22,7 +22,7 @@ RETIRED = {
     "hand": "worker handle; for the verb: give",
     "crew": "scheduler",
     "room": "backpressure, capacity, slots",
-    "journal": "unit buffer",
+    "journal": "unit log",
     "standing": "resolved",
     "shelf": "verifier",
     "shelves": "verifiers",

@@ -220,7 +220,7 @@ def test_new_labels_of_the_same_chains_change_nothing(task: Task, finished: Path
 
 
 @only(JUDGE, CHECK)
-def test_status_tells_of_what_is_in_a_run_and_names_what_is_broken(
+def test_status_lists_what_is_in_a_run_and_names_what_is_broken(
     task: Task, finished: Path, expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own, stated = task.place(finished), task.stated.format(expected.height, CHAINS)

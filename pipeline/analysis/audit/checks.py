@@ -1,6 +1,7 @@
-"""What the audit of a run of `check` or `score` adds: that each step or chain has one row, and that rows are possible ones.
+"""What the audit of a run of `check` or `score` adds.
 
-It asks no verifier and no scorer again. Memory grows with the number of chains, not with their texts.
+Each step or chain has one row, and rows are possible ones. It asks no verifier and no scorer again. Memory grows with the
+number of chains, not with their texts.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""What the audit of a run of `judge` adds: that each vote on each chain is there exactly once, and that critiques are read as
-their texts say.
+"""What the audit of a run of `judge` adds.
 
-It does not ask whether a critique is right. Memory grows with the number of chains, not with their texts.
+Each vote on each chain is there exactly once, and critiques are read as their texts say. It does not ask whether a critique is
+right. Memory grows with the number of chains, not with their texts.
 """
 
 from collections.abc import Iterator, Sequence

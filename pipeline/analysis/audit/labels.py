@@ -1,7 +1,7 @@
-"""What the audit of a run of `label` adds: that chains are those of the input and its draws, rollouts those that were planned,
-and totals and labels those that follow from the log.
+"""What the audit of a run of `label` adds.
 
-It does not check whether verdicts and outcomes are correct; `regrade` does.
+Chains are those of the input and its draws, rollouts those that were planned, and totals and labels those that follow from the
+log. It does not check whether verdicts and outcomes are correct; `regrade` does.
 """
 
 import json

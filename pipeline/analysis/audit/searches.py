@@ -1,8 +1,7 @@
-"""What the audit of a run of `search` adds: that its log is one that the method leads to, and that candidates and choices
-follow from the log.
+"""What the audit of a run of `search` adds.
 
-It searches again, with the log in place of policy and scorer. It does not ask whether a score or a verdict is right. Memory
-grows with the largest unit.
+The log is one that the method leads to, and candidates and choices follow from it. It searches again, with the log in place of
+policy and scorer. It does not ask whether a score or a verdict is right. Memory grows with the largest unit.
 """
 
 from collections import defaultdict

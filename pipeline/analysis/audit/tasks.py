@@ -1,4 +1,7 @@
-"""Proves a run of a plug-in's task: that each row is of a chain of the run, and what the task itself knows of its rows."""
+"""What the audit of a run of a plug-in's task adds.
+
+Each row is of a chain of the run, and has what the task itself knows of its rows.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

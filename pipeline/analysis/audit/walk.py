@@ -1,5 +1,7 @@
-"""The one way through a run directory that an audit goes, whatever its kind of run: settings, editions, the staged input, each
-unit with its rows, records, files and totals, units of no rows, files that nothing needs.
+"""The one way through a run directory that an audit goes, whatever its kind of run.
+
+It looks at settings, editions, the staged input, each unit with its rows, records, files and totals, units of no rows, and
+files that nothing needs.
 
 `RunAudit` is what a kind of run adds to it.
 """

@@ -1,1 +1,1 @@
-"""A run over chains, as `score`, `judge` and `check` have it: chains -> units -> one result for each chain, by Ray workers."""
+"""The engine of all runs, and what runs over chains share."""

@@ -1,4 +1,4 @@
-"""A kind of run over chains: what makes it what it is, what its workers do, and what its rows come to.
+"""A kind of run: what makes it what it is, what its workers do, and what its rows come to.
 
 `run.run_task` does the rest: claim, lock, staging, repair, workers, progress, resume.
 """

@@ -1,1 +1,1 @@
-"""The run of `score`: chains -> units -> step scores, in one process or by Ray workers that write a run directory."""
+"""Scoring chains, in one process or as a run."""

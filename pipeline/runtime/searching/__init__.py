@@ -1,1 +1,1 @@
-"""A run of `search`: thousands of searches share one policy engine and one scoring engine."""
+"""Searching: thousands of searches share one policy engine and one scoring engine."""
