@@ -19,8 +19,8 @@ from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import allotted
-from pipeline.runtime.chain_run.run import Running
-from pipeline.runtime.driver import Hiring, label_held
+from pipeline.runtime.chain_run.run import Hiring, Running
+from pipeline.runtime.driver import label_held
 from pipeline.runtime.harvest import Harvest, read_harvest
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.state import identity, section_identity, start_settings

@@ -17,6 +17,7 @@ from pipeline.config.label import DataConfig, LabelConfig, RunConfig, SamplingCo
 from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
 from pipeline.data.rows import input_digest
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.driver import label_held
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
@@ -263,7 +264,7 @@ class _Play:
             return cast(WorkerHandle, SignedWorker(config, driver, name, fate, self.answers, self._observer.look))
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[WorkerPool]:
+        def hiring(_task: Task[Any]) -> Iterator[WorkerPool]:
             stop.check()
             yield WorkerPool(hire=hire, workers=workers)
 

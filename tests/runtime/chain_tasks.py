@@ -21,7 +21,7 @@ from pipeline.storage.stored_findings import finding_frames, stored_check
 from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
 from tests.conftest import write_rows
 from tests.runtime.checking import runs as checks
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import in_process, stop_signal
 from tests.runtime.judging import runs as judges
 from tests.runtime.scoring import test_score_run as scores
 from tests.runtime.searching.tables import tables, without_chance
@@ -97,7 +97,7 @@ def _to_search(run_dir: Path, run: RunConfig, **own: Any) -> Any:
 
 def _search(config: Any, watch: Watch) -> Summary:
     with stop_signal() as stop:
-        return run_task(SearchTask(config), hired_here, watch, stop, on_a_virtual_clock)
+        return run_task(SearchTask(config), in_process, watch, stop, on_a_virtual_clock)
 
 
 JUDGE = Task(

@@ -11,14 +11,12 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.chain_run.run import Running
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.driver import label
-from pipeline.runtime.labelling import engine_for, worker_with
+from pipeline.runtime.labelling import Labelling
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
-from pipeline.runtime.workload import Workload
-from pipeline.storage.location import storage_at
-from pipeline.storage.storage import Storage
 
 
 class _InProcess:
@@ -63,17 +61,15 @@ def stop_signal(stop: StopSignal | None = None) -> Iterator[StopSignal]:
 
 
 @contextmanager
-def in_process(
-    config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None
-) -> Iterator[WorkerPool]:
-    """A pool of workers, like `runtime.actors.ray_workers`. They write to `storage` and use `engine`, if given."""
-    assert config.run_dir is not None
-    written_to = storage or storage_at(config.run_dir)
+def in_process(task: Task[Any], engine: Engine | None = None) -> Iterator[WorkerPool]:
+    """A pool of workers in the driver's event loop, like `runtime.actors.ray_workers`. Those of `label` use `engine`, if one is
+    given."""
+    config = task.spread(1)
+    task = type(task)(config)
 
     def hire(attempt: int) -> WorkerHandle:
-        return worker_in_process(
-            worker_with(config, engine or engine_for(config, Surroundings(attempt=attempt)), written_to)
-        )
+        work = task.work(Surroundings(attempt=attempt)) if engine is None else Labelling(config, engine, task.storage())
+        return worker_in_process(Worker(work, task.storage(), config.run.flush_seconds))
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 
@@ -92,13 +88,3 @@ def label_in_process(
     """
     with stop_signal(stop) as stop:
         return label(config, partial(in_process, engine=engine), watch, stop, run)
-
-
-@contextmanager
-def hired_here(workload: Workload) -> Iterator[WorkerPool]:
-    """A pool of workers of any command in the driver's event loop."""
-
-    def hire(attempt: int) -> WorkerHandle:
-        return worker_in_process(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
-
-    yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)

@@ -12,7 +12,7 @@ from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
-from tests.runtime.in_process import hired_here
+from tests.runtime.in_process import in_process
 
 Row = dict[str, Any]
 ORACLES = (
@@ -44,7 +44,7 @@ def settings(folder: Path, rows: Sequence[Row], *overrides: str) -> SearchRunCon
 def searched(config: SearchRunConfig) -> Summary:
     stop = StopSignal()
     try:
-        return run_task(SearchTask(config), hired_here, lambda _: None, stop)
+        return run_task(SearchTask(config), in_process, lambda _: None, stop)
     finally:
         stop.release()
 

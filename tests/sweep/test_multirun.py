@@ -22,6 +22,7 @@ from pipeline.cli.own_settings import NOTHING
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, Interrupted, RunConflict, StepvalueError, UsageError
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.worker_handle import WorkerPool
 from pipeline.storage.lock import run_lock
 from tests.audit.runs import rows
@@ -41,10 +42,9 @@ class Hired:
         self.run_dirs: list[str] = []
 
     @contextmanager
-    def __call__(self, config: LabelConfig) -> Iterator[WorkerPool]:
-        assert config.run_dir is not None
-        self.run_dirs.append(Path(config.run_dir).name)
-        with in_process(config) as pool:
+    def __call__(self, task: Task[Any]) -> Iterator[WorkerPool]:
+        self.run_dirs.append(Path(task.config.run_dir).name)
+        with in_process(task) as pool:
             yield pool
 
 

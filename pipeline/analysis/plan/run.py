@@ -54,7 +54,8 @@ from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.driver import Hiring, RunPlace, place_of
+from pipeline.runtime.chain_run.run import Hiring
+from pipeline.runtime.driver import RunPlace, place_of
 from pipeline.runtime.run_budget import requested_beyond_identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher

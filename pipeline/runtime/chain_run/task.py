@@ -18,9 +18,8 @@ from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, labelled_identity
 from pipeline.runtime.chain_run.staging import staged_chains
 from pipeline.runtime.state import RunState
-from pipeline.runtime.worker import LearnedState, UnitWork, Worker
+from pipeline.runtime.worker import LearnedState, UnitWork
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.runtime.workload import Workload
 from pipeline.storage.commits import Commit, RecordSequence
 from pipeline.storage.editions import current_edition, current_files, edition_sequence
 from pipeline.storage.run_record import COMMAND, STAGED_INPUT
@@ -224,23 +223,3 @@ class NoDevice(OnDevices):
 
     async def fetch(self) -> None:
         return
-
-
-def workload_of(task: Task[Any]) -> Workload:
-    """What the workers of a run do. Raises as `Task.model` does."""
-    return Workload(
-        model=task.model(),
-        settings=lambda parts: (type(task), task.spread(parts)),
-        make=task_worker,
-        run_dir=task.storage().run_dir,
-        units_in_flight=task.config.run.units_in_flight,
-        cluster=task.config.cluster,
-        planned_devices=task.planned_devices(),
-    )
-
-
-def task_worker(settings: tuple[type[Task[Any]], Any], around: Surroundings) -> Worker:
-    """A worker in its own process."""
-    kind, config = settings
-    task = kind(config)
-    return Worker(task.work(around), task.storage(), config.run.flush_seconds)

@@ -16,7 +16,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
 from tests.oracles.lab import LabJudgeConfig, LabVotes
 from tests.runtime.growing import label
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import in_process, stop_signal
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
 Row = dict[str, Any]
@@ -59,7 +59,7 @@ def judged(
     config: JudgeRunConfig, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
 ) -> Summary:
     with stop_signal() as stop:
-        return run_task(JudgeTask(config), hired_here, watch, stop, run)
+        return run_task(JudgeTask(config), in_process, watch, stop, run)
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredJudge:

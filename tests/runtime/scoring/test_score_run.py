@@ -26,7 +26,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.score_files import score_shards
 from tests.conftest import write_rows
 from tests.oracles.lab import LabScorerConfig, LabScores
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import in_process, stop_signal
 from tests.runtime.judging.runs import QUICK, rows
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
@@ -44,7 +44,7 @@ def settings(path: Path, out: Path, run: RunConfig = QUICK, **own: Any) -> Score
 
 def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None) -> Summary:
     with stop_signal() as stop:
-        return run_task(ScoreTask(config), hired_here, watch, stop, on_a_virtual_clock)
+        return run_task(ScoreTask(config), in_process, watch, stop, on_a_virtual_clock)
 
 
 def frame(out: Path) -> pl.DataFrame:
