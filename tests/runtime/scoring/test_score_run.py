@@ -67,7 +67,7 @@ def expected(input_file: Path, tmp_path: Path) -> pl.DataFrame:
 
 def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
     found = scored(settings(input_file, tmp_path / "out"))
-    assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 68, 5, 23)
+    assert (found.totals.chains, found.tally["steps"], found.units, found.now.chains) == (23, 68, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
     assert frame(tmp_path / "out").columns == SCORES.schema.names
 
