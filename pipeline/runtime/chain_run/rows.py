@@ -18,7 +18,7 @@ from pipeline.core.progress import Load, Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.task import ChainTask
+from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at

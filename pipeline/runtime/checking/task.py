@@ -16,7 +16,7 @@ from pipeline.core.progress import EngineWork, Load, Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.given import Given, GivenChains, GivenTask
+from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.run import Hiring, Running, run_task
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.checking.children import StepChecker
@@ -100,16 +100,6 @@ class CheckTask(GivenTask[CheckRunConfig]):
 
     def work(self, around: Surroundings) -> "Checking":
         return Checking(self.config.verifier, self.config.processes or around.cpus)
-
-    @property
-    def given(self) -> Given:
-        config = self.config
-        return GivenChains(
-            run_dir=None if config.data.path else config.run_dir,
-            data=config.data,
-            grader=config.grader,
-            partial=config.partial,
-        )
 
 
 class Checking(ChainWork[Steps]):

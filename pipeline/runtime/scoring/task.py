@@ -14,7 +14,7 @@ from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, ScoreColumns
 from pipeline.engines.base import OnDevices, Surroundings
-from pipeline.runtime.chain_run.given import Given, GivenTask
+from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
 from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.state import section_identity
@@ -59,10 +59,6 @@ class ScoreTask(GivenTask[ScoreConfig]):
             **section_identity("scorer", config.scorer),
             **scorer.identity(),
         }
-
-    @property
-    def given(self) -> Given:
-        return self.config
 
     def model(self) -> OnDevices:
         return scorer_for(self.config.scorer)
