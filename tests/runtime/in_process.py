@@ -17,6 +17,7 @@ from pipeline.runtime.labelling import Labelling
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
+from pipeline.storage.storage import Storage
 
 
 class _InProcess:
@@ -49,6 +50,11 @@ class _InProcess:
 
 def worker_in_process(worker: Worker) -> WorkerHandle:
     return cast(WorkerHandle, _InProcess(worker))
+
+
+def worker_with(config: LabelConfig, engine: Engine, storage: Storage) -> Worker:
+    """A worker of `label` with this engine."""
+    return Worker(Labelling(config, engine, storage), storage, config.run.flush_seconds)
 
 
 @contextmanager
