@@ -134,9 +134,9 @@ class Labelling(UnitWork[RolloutLog]):
         growths = await self._growths(task, log)
         while True:
             plan, fitting = self._with_roots(log)
-            if draws := self._planner.missing_draws(plan, fitting, log):
+            if draws := self._planner.missing_draws(plan, fitting, log.solutions):
                 return [request.request_id for request in draws]
-            await self._planner.plan_chains(plan, fitting, log, log.promotions)
+            await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
             asked = Rounds(log, plan.trees, self._estimator).next_rounds() or grown_rounds(plan.grown, log)
             if asked or not await self._promote(plan, log, growths):
                 return [request.request_id for request in _requests(plan, asked)]
@@ -151,10 +151,10 @@ class Labelling(UnitWork[RolloutLog]):
 
     async def _label(self, log: RolloutLog, probe: Probe | None, growths: Sequence[Growth]) -> Finished | None:
         plan, fitting = self._with_roots(log)
-        await self._draw(self._planner.missing_draws(plan, fitting, log), fitting, log, probe)
-        if self._planner.missing_draws(plan, fitting, log):
+        await self._draw(self._planner.missing_draws(plan, fitting, log.solutions), fitting, log, probe)
+        if self._planner.missing_draws(plan, fitting, log.solutions):
             return None
-        await self._planner.plan_chains(plan, fitting, log, log.promotions)
+        await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
         self._begun += 1
         rounds = Rounds(log, plan.trees, self._estimator)
         unit = self._at_work(plan, rounds, log)
@@ -174,7 +174,7 @@ class Labelling(UnitWork[RolloutLog]):
             if not await self._promote(plan, log, growths):
                 return self._finished(unit)
             plan, fitting = self._with_roots(log)
-            await self._planner.plan_chains(plan, fitting, log, log.promotions)
+            await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
             unit = self._at_work(plan, rounds, log)
 
     def _with_roots(self, log: RolloutLog) -> tuple[UnitPlan, Sequence[InputRow]]:
