@@ -113,7 +113,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked, start_settings(config, run_identity)) as beat,
         ):
-            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit, asked=asked)
+            summary = run_held(LabelTask(config, limit), storage, run_identity, asked, hiring, beat, stop, run)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
@@ -130,24 +130,6 @@ def _with_other_input(asked: Mapping[str, object]) -> str:
                 if differs_in_input(recorded_identity(storage_at(str(folder))), asked):
                     return str(folder)
     return ""
-
-
-def label_held(
-    config: LabelConfig,
-    storage: Storage,
-    run_identity: dict[str, object],
-    hiring: Hiring,
-    watch: Watcher,
-    stop: StopSignal,
-    run: Running = asyncio.run,
-    *,
-    limit: Limit | None = None,
-    asked: dict[str, object] | None = None,
-) -> Summary:
-    """`label` on a run directory that this driver has locked and claimed. `asked`: the identity of this start, where its input
-    differs from that of the run."""
-    task = LabelTask(config, limit)
-    return run_held(task, storage, run_identity, asked or run_identity, hiring, watch, stop, run)
 
 
 class LabelTask(Task[LabelConfig]):

@@ -58,7 +58,7 @@ def run_held(
     hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
-    run: Running,
+    run: Running = asyncio.run,
 ) -> Summary:
     """`run_task` on a run directory that this driver has locked and claimed. `asked`: the identity of this start."""
     staged, damaged_input = task.staged(storage, run_identity, asked, stop.check)

@@ -123,21 +123,14 @@ class Judging(ChainWork[Votes]):
         self._written = self._tokens = self._read = self._running = 0
         self.votes = config.judge.votes
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
     async def fetch(self) -> None:
         if self._text_engine is not None:
             await policy_for(self._config.policy).fetch()
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         await self._engine.start()
         self._free = asyncio.Semaphore(self._engine.capacity)
+        return self._engine.model, self._engine.capacity
 
     def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Votes], None]:
         return side_by_side(chains, self._votes)

@@ -83,20 +83,13 @@ class Scoring(ChainWork[StepScores]):
         self._calibration = calibration_of(config)
         self._scored = self._tokens = self._computed = self._running = 0
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
     async def fetch(self) -> None:
         await self._scorer.fetch()
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         await self._engine.start()
         refuse_other(self._config, self._calibration, self._engine.model)
+        return self._engine.model, self._engine.capacity
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, StepScores], None]:
         rows = list(chains)
