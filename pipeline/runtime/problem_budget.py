@@ -10,12 +10,22 @@ stay within their budget may exceed the sum of the budgets together. A `Cap` pre
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pipeline.config.choices import BudgetUnit
 from pipeline.core.records import Totals, Trials, UnitTarget
 from pipeline.estimators.base import Budget, Estimator
 from pipeline.estimators.tree import NONE, Tree
-from pipeline.storage.commits import Commit
+
+
+class FinishedUnit(Protocol):
+    """A record that completes a unit: its target and its totals."""
+
+    @property
+    def unit_target(self) -> UnitTarget: ...
+
+    @property
+    def totals(self) -> Totals: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +35,7 @@ class UnitSpending:
 
     chains: int
     logged: Totals
-    whole: Commit | None
+    whole: FinishedUnit | None
 
 
 def unit_targets(estimator: Estimator, rollouts: int, units: Mapping[str, UnitSpending]) -> dict[str, UnitTarget]:
@@ -65,7 +75,7 @@ def unit_target_of(estimator: Estimator, rollouts: int, unit_budget: int | None 
     )
 
 
-def meets_target(whole: Commit, unit_target: UnitTarget) -> bool:
+def meets_target(whole: FinishedUnit, unit_target: UnitTarget) -> bool:
     """Whether the unit needs no more rollouts for its target.
 
     A larger budget changes nothing if no chain of the unit needs more.
@@ -79,7 +89,7 @@ def meets_target(whole: Commit, unit_target: UnitTarget) -> bool:
     return not whole.totals.spent or not _more(unit_target, whole)
 
 
-def _more(unit_target: UnitTarget, whole: Commit) -> bool:
+def _more(unit_target: UnitTarget, whole: FinishedUnit) -> bool:
     """Whether chains may cost more than before. True for budgets in different units, because they cannot be compared."""
     before = whole.unit_target
     if unit_target.budget_unit != before.budget_unit:
