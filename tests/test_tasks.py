@@ -72,7 +72,7 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     found = run.do("count_tokens", progress=False)
     steps = run.labels().select(pl.col("steps").explode())
     assert run.frame("count_tokens")["n_tokens"].to_list() == steps["steps"].str.len_chars().to_list()
-    assert found.totals.rollouts == steps.height
+    assert found.tally["results"] == steps.height
     with pytest.raises(
         UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
     ):

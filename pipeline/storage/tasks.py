@@ -14,5 +14,5 @@ TASKS: Registry[Any] = Registry(
 
 
 def row_tally(rows: pa.Table) -> Tally:
-    """The counts of a task's rows, and of the `chains` that have some."""
-    return Tally(chains=len(set(rows["row"].to_pylist())), rows=rows.num_rows)
+    """The counts of a task's rows, its `results`, and of the `chains` that have some."""
+    return Tally(chains=len(set(rows["row"].to_pylist())), results=rows.num_rows)

@@ -58,7 +58,7 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
 
     def lines(self, found: Summary) -> Iterator[str]:
         """What is printed at the end."""
-        yield f"{self.name}: {found.tally['rows']:,} rows of {found.tally['chains']:,} chains: {found.run_dir}"
+        yield f"{self.name}: {found.tally['results']:,} rows of {found.tally['chains']:,} chains: {found.run_dir}"
 
     @property
     def doing(self) -> str:  # type: ignore[override]
