@@ -199,7 +199,7 @@ def _to_count(run_dir: Path, run: RunConfig, pause: float = 0.0, **own: Any) -> 
 
 def _count(config: Any, watch: Watch) -> Summary:
     with stop_signal() as stop:
-        return run_task(_Count(config), hired_here, watch, stop)
+        return run_task(_Count(config), in_process, watch, stop)
 
 
 def _counted(run_dir: Path, *, partial: bool = False) -> pl.DataFrame:
