@@ -92,8 +92,6 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.engines.hub import hub_asked_once
     from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.chain_run.task import workload_of
-    from pipeline.runtime.driver import LabelTask
     from pipeline.runtime.stop import stoppable
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
@@ -106,7 +104,7 @@ def _plan(config: LabelConfig) -> int:
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             forecast = plan(
                 config,
-                lambda pilot: ray_workers(workload_of(LabelTask(pilot)), stop.check),
+                lambda pilot: ray_workers(pilot, stop.check),
                 view,
                 stop,
                 made_at=made_at,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pipeline.core.progress import Summary
+    from pipeline.runtime.driver import LabelTask
     from pipeline.runtime.worker_handle import WorkerPool
 
 
@@ -74,16 +75,15 @@ def with_report(config: LabelConfig, summary: "Summary", console: "Console | Non
 
 
 @contextmanager
-def ray_label_workers(config: LabelConfig, check: Callable[[], None]) -> Iterator["WorkerPool"]:
+def ray_label_workers(task: "LabelTask", check: Callable[[], None]) -> Iterator["WorkerPool"]:
     """The workers of `label` and `grow`, as Ray actors, after a look at their machines. What is wrong there is printed, and no
     reason to stop: a worker that cannot start says so itself. `check` is called while nodes are waited for."""
     from pipeline.preflight.nodes import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
     from pipeline.runtime.actors import ray_workers
-    from pipeline.runtime.chain_run.task import workload_of
-    from pipeline.runtime.driver import LabelTask
 
-    with ray_workers(workload_of(LabelTask(config)), check) as pool:
+    with ray_workers(task, check) as pool:
+        config = task.config
         look = this_machine if config.cluster.address is None else partial(joined_nodes, check=check)
         for warning in node_warnings(config, look):
             say(f"warning: {warning}")

@@ -34,7 +34,7 @@ from pipeline.storage.lock import hold_lock
 from pipeline.storage.run_record import NAME
 
 if TYPE_CHECKING:
-    from pipeline.runtime.driver import Hiring
+    from pipeline.runtime.chain_run.run import Hiring
 
 MOST_RUNS = 256
 MOST_NAME = 120

@@ -19,6 +19,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTa
 from pipeline.core.errors import ClusterError, EngineDied, PlaceError, StepvalueError, WorkerLost
 from pipeline.core.failpoints import arm
 from pipeline.engines.base import Surroundings
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.cluster import has_free_device, share, wanted_and_there
 from pipeline.runtime.connection import cluster
 from pipeline.runtime.environment import forwarded, without_secrets
@@ -27,7 +28,6 @@ from pipeline.runtime.objects import Packed, objects_here, offered, packed
 from pipeline.runtime.placement import Share
 from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
-from pipeline.runtime.workload import Workload
 from pipeline.storage.location import last_part
 
 SPARE_CALLS = 5
@@ -50,24 +50,20 @@ _OWNER_DIED = "its owner has died"
 """A phrase in Ray 2.60's messages about an actor whose driver was taken for dead, as it is where its node died."""
 
 
-class _Actor:
-    """A worker in a process of its own, see `worker.Worker`."""
+class _Actor(Worker):
+    """A worker in a process of its own. `sent`: the kind of its task, with settings."""
 
-    def __init__(
-        self,
-        make: Callable[[Any, Surroundings], Worker],
-        sent: Packed,
-        around: Surroundings,
-        secrets: Mapping[str, str],
-    ) -> None:
+    def __init__(self, sent: Packed, around: Surroundings, secrets: Mapping[str, str]) -> None:
         os.environ.update(secrets)
         arm(os.environ)
-        objects, settings = sent.unpacked()
+        objects, (kind, config) = sent.unpacked()
         # For as long as this process lives.
         self._objects = offered(objects)
         self._objects.__enter__()
         self._shares_gpu = 0 < around.gpus < 1
-        self._worker = make(settings, replace(around, log_folder=_log_folder()))
+        task: Task[Any] = kind(config)
+        work = task.work(replace(around, log_folder=_log_folder()))
+        super().__init__(work, task.storage(), config.run.flush_seconds)
 
     async def location(self) -> WorkerLocation:
         context = ray.get_runtime_context()
@@ -76,12 +72,9 @@ class _Actor:
             machine=ray.util.get_node_ip_address(), node_id=context.get_node_id(), gpus=gpus, shared=self._shares_gpu
         )
 
-    async def fetch(self) -> None:
-        await self._worker.fetch()
-
     async def start(self) -> str:
         try:
-            policy = await self._worker.start()
+            model = await super().start()
         except StepvalueError:
             raise
         except Exception as error:
@@ -92,25 +85,7 @@ class _Actor:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        return policy
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        await self._worker.wait_for_capacity(begun)
-
-    async def finish_unit(self, task: UnitTask) -> Receipt:
-        return await self._worker.finish_unit(task)
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        return await self._worker.missing_requests(task)
-
-    async def snapshot(self) -> Snapshot:
-        return await self._worker.snapshot()
-
-    async def drain(self) -> None:
-        await self._worker.drain()
-
-    async def stop(self) -> None:
-        await self._worker.stop()
+        return model
 
 
 def _log_folder() -> str | None:
@@ -167,21 +142,22 @@ class _RayWorker:
 
 
 @contextmanager
-def ray_workers(workload: Workload, check: Callable[[], None] = lambda: None) -> Iterator[WorkerPool]:
+def ray_workers(task: Task[Any], check: Callable[[], None] = lambda: None) -> Iterator[WorkerPool]:
     """Join or start the cluster, and yield the pool that creates workers on it. `check` is called while nodes are waited for.
 
     Raises ClusterError, UsageError, and what `check` raises.
     """
-    with cluster(workload.cluster, check):
-        yield worker_pool(workload, check)
+    with cluster(task.config.cluster, check):
+        yield worker_pool(task, check)
 
 
-def worker_pool(workload: Workload, check: Callable[[], None] = lambda: None) -> WorkerPool:
+def worker_pool(task: Task[Any], check: Callable[[], None] = lambda: None) -> WorkerPool:
     """The pool that creates workers on the cluster that this process has joined. Raises as `ray_workers` does."""
-    taken = share(workload.cluster, workload.model, check)
+    model, config = task.model(), task.config
+    taken = share(config.cluster, model, check)
     variables = forwarded(os.environ)
     # The nodes of a private Ray have the environment of this process already.
-    elsewhere = workload.cluster.address is not None
+    elsewhere = config.cluster.address is not None
     sent = {**variables.secret, **_login()} if elsewhere else {}
     actor_class: Any = ray.remote(_Actor).options(
         runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
@@ -189,26 +165,26 @@ def worker_pool(workload: Workload, check: Callable[[], None] = lambda: None) ->
         num_gpus=taken.gpus,
         max_restarts=0,
         max_task_retries=0,
-        max_concurrency=workload.units_in_flight + SPARE_CALLS,
+        max_concurrency=config.run.units_in_flight + SPARE_CALLS,
         # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
         scheduling_strategy="SPREAD",
     )
     secrets = tuple({**variables.secret, **sent}.values())
-    placed = packed(objects_here(), workload.settings(taken.tensor_parallel))
+    placed = packed(objects_here(), (type(task), task.spread(taken.tensor_parallel)))
 
     def hire(attempt: int) -> WorkerHandle:
         around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
-        return _RayWorker(actor_class.remote(workload.make, placed, around, sent), secrets)
+        return _RayWorker(actor_class.remote(placed, around, sent), secrets)
 
     return WorkerPool(
         hire=hire,
         workers=taken.workers,
-        devices=_devices(workload.model.devices(), workload.planned_devices, taken),
-        wait_seconds=workload.cluster.wait_seconds,
+        devices=_devices(model.devices(), task.planned_devices(), taken),
+        wait_seconds=config.cluster.wait_seconds,
         resources=partial(wanted_and_there, taken),
         has_free_device=partial(has_free_device, taken),
         # A private Ray does not export metrics.
-        watch=RunMetrics(last_part(workload.run_dir)) if elsewhere else no_watcher,
+        watch=RunMetrics(last_part(task.storage().run_dir)) if elsewhere else no_watcher,
     )
 
 

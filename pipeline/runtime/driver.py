@@ -5,7 +5,7 @@ The driver does not handle rollouts or labels; workers write them.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
-from pipeline.runtime.chain_run.run import Running, run_held
+from pipeline.runtime.chain_run.run import Hiring, Running, run_held
 from pipeline.runtime.chain_run.task import Arranged, Begun, Goal, Task
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
@@ -33,7 +33,7 @@ from pipeline.runtime.state import RunState, identity, run_name, start_settings
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.track.tracking import tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
-from pipeline.runtime.worker_handle import Watcher, WorkerPool
+from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.edition_writer import EditionWriter
 from pipeline.storage.editions import (
@@ -57,9 +57,6 @@ from pipeline.storage.units import UnitRef, staged_rows, unit_rows
 DEFAULT_FOLDER = Path("runs")
 MOST_RUNS = 1000
 """The largest number of folders that are searched for a run with another input."""
-
-Hiring = Callable[[LabelConfig], AbstractContextManager[WorkerPool]]
-"""A context that provides workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +113,7 @@ def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal,
             tracking(tracker, config, storage.run_dir, watch) as tracked,
             heartbeat(storage, config.plan.gpu_hour_price, tracked, start_settings(config, run_identity)) as beat,
         ):
-            summary = label_held(config, storage, run_identity, hiring, beat, stop, run, limit=limit, asked=asked)
+            summary = run_held(LabelTask(config, limit), storage, run_identity, asked, hiring, beat, stop, run)
         spent = summary.totals.tokens + summary.totals.solution_tokens
         return replace(
             summary,
@@ -133,24 +130,6 @@ def _with_other_input(asked: Mapping[str, object]) -> str:
                 if differs_in_input(recorded_identity(storage_at(str(folder))), asked):
                     return str(folder)
     return ""
-
-
-def label_held(
-    config: LabelConfig,
-    storage: Storage,
-    run_identity: dict[str, object],
-    hiring: Hiring,
-    watch: Watcher,
-    stop: StopSignal,
-    run: Running = asyncio.run,
-    *,
-    limit: Limit | None = None,
-    asked: dict[str, object] | None = None,
-) -> Summary:
-    """`label` on a run directory that this driver has locked and claimed. `asked`: the identity of this start, where its input
-    differs from that of the run."""
-    task = LabelTask(config, limit)
-    return run_held(task, storage, run_identity, asked or run_identity, lambda: hiring(config), watch, stop, run)
 
 
 class LabelTask(Task[LabelConfig]):

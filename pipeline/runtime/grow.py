@@ -19,8 +19,8 @@ from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import allotted
-from pipeline.runtime.chain_run.run import Running
-from pipeline.runtime.driver import Hiring, label_held
+from pipeline.runtime.chain_run.run import Hiring, Running, run_held
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.harvest import Harvest, read_harvest
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.state import identity, section_identity, start_settings
@@ -98,7 +98,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
                 publish_or_refuse(storage, new_growth(sequence, settings, shard))
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
-            summary = label_held(config_here, storage, recorded, hiring, beat, stop, run, asked=dict(found.present))
+            summary = run_held(LabelTask(config_here), storage, recorded, found.present, hiring, beat, stop, run)
         counts = grown_counts(storage)
     return Grown(summary=summary, planned=planned, counts=counts)
 

@@ -8,7 +8,7 @@ same after a kill, and do not depend on the order in which rollouts finish.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from pipeline.engines.vllm.detokenize import Decode
 from pipeline.pickers.base import Pick, Picker
 from pipeline.pickers.rounds import next_picks, problem_of
 from pipeline.runtime.planner import UnitPlan
+from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.trees.cut import step_cut
 from pipeline.trees.tree import NO_LABEL, LabelledSteps, RolloutTree, WrittenRollout, rollout_tree
@@ -43,15 +44,6 @@ class Growth:
     allotments: Mapping[str, int]
 
 
-class Log(Protocol):
-    """What has been committed of a unit."""
-
-    @property
-    def promotions(self) -> Sequence[Promotion] | None: ...
-
-    def rollout_tables(self) -> Sequence[pa.Table]: ...
-
-
 class Promoter:
     """Promotes prefixes of the units of one worker. `fits`: whether rollouts of a prefix fit into the policy's context.
     `follows_steps`: whether the estimator asks which prefixes a rollout has passed through."""
@@ -65,7 +57,7 @@ class Promoter:
         self._follows_steps = follows_steps
         self._cut = step_cut(data)
 
-    def promotions(self, plan: UnitPlan, log: Log, growths: Sequence[Growth]) -> list[Promotion]:
+    def promotions(self, plan: UnitPlan, log: RolloutLog, growths: Sequence[Growth]) -> list[Promotion]:
         """The next promotions of a unit whose rollouts are all finished and committed. Empty: its growths are done."""
         for growth in growths:
             written = _written(log.rollout_tables(), growth.allotments)
@@ -81,7 +73,7 @@ class Promoter:
     def _of_problem(
         self,
         plan: UnitPlan,
-        log: Log,
+        log: RolloutLog,
         growth: Growth,
         problem_id: str,
         written: Sequence["_Written"],

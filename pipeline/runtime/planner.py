@@ -6,7 +6,6 @@ Equal prefixes of a problem, such as the bare problem, are sampled once and shar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 from pipeline.config.choices import Keep
 from pipeline.config.label import DataConfig, PromptConfig, SamplingConfig
@@ -145,11 +144,8 @@ class SolutionDrawer:
         )
 
 
-class DrawnChains(Protocol):
-    """Provides the chains that the policy has sampled, by (problem id, draw)."""
-
-    @property
-    def solutions(self) -> Mapping[tuple[str, int], SampledSolution]: ...
+Draws = Mapping[tuple[str, int], SampledSolution]
+"""The chains that the policy has sampled, by (problem id, draw)."""
 
 
 class Planner:
@@ -188,21 +184,21 @@ class Planner:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
         return fitting
 
-    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: DrawnChains) -> list[Request]:
+    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Draws) -> list[Request]:
         """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
             for row in rows
             if row.solution is None
             for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in drawn.solutions
+            if (row.problem.problem_id, request.issue_index) not in drawn
         ]
 
     async def plan_chains(
         self,
         plan: UnitPlan,
         rows: Sequence[InputRow],
-        drawn: DrawnChains,
+        drawn: Draws,
         promotions: Sequence[Promotion] | None = None,
     ) -> None:
         """Add the chains of the rows, given or sampled, and their prefixes to the plan, and what was promoted. A row whose
@@ -231,11 +227,11 @@ class Planner:
         """Whether rollouts of a prefix fit into the policy's context."""
         return self._prompter.fits(prefix)
 
-    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: DrawnChains) -> Sequence[Solution]:
+    def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Draws) -> Sequence[Solution]:
         if row.solution is not None:
             return [row.solution]
         draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.check_draws(row, [drawn.solutions[row.problem.problem_id, draw] for draw in draws])
+        sorted_out = self._drawer.check_draws(row, [drawn[row.problem.problem_id, draw] for draw in draws])
         plan.rejects.extend(sorted_out.rejects)
         return sorted_out.kept
 

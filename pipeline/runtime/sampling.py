@@ -36,6 +36,11 @@ class Backpressure:
         self._wanted.set()
 
     @property
+    def outstanding(self) -> int:
+        """The number of requests at the engine."""
+        return self._outstanding
+
+    @property
     def wants_requests(self) -> bool:
         """Whether the engine needs more requests: from below LOW x capacity waiting requests until HIGH x capacity wait."""
         return self._wanted.is_set()

@@ -13,15 +13,14 @@ from pipeline.data.prompts import Tokenizer
 from pipeline.data.rows import input_digest
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
-from pipeline.runtime.labelling import unit_settings
+from pipeline.runtime.labelling import Labelling
 from pipeline.runtime.problem_budget import unit_target_of
-from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.state import identity
-from pipeline.runtime.unit import UnitLabeller
+from pipeline.runtime.worker import UnitTask
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.unit_files import UnitFiles
-from pipeline.storage.units import unit_rows, units_of
+from pipeline.storage.units import UnitRef, units_of
 from tests.settings import deciding
 
 
@@ -58,13 +57,15 @@ def requests_of(config: LabelConfig, run_dir: Path, tokenizer: Tokenizer, max_mo
     staged_id = str(identity(config, input_digest(config.data.path))[STAGED_INPUT])
     with checker_for(config.grader) as checker:
         staged = stage(storage, staged_id, config.data, config.run, checker)
-        labeller = UnitLabeller(unit_settings(config), recorder, checker)
-        for unit in units_of(storage, staged):
-            log = RolloutLog(
-                UnitFiles(storage, unit.unit_id),
-                rows=unit_rows(storage, unit),
-                unit_target=unit_target_of(*deciding(config)),
-            )
-            with suppress(EngineDied):  # the recorder answers nothing
-                asyncio.run(labeller.label(log))
+    asyncio.run(_ask(Labelling(config, recorder, storage), config, storage, list(units_of(storage, staged))))
     return recorder.requests
+
+
+async def _ask(labelling: Labelling, config: LabelConfig, storage: LocalStorage, units: Sequence[UnitRef]) -> None:
+    await labelling.start()
+    for unit in units:
+        task = UnitTask(unit=unit, unit_target=unit_target_of(*deciding(config)))
+        log = await labelling.open(storage, task, UnitFiles(storage, unit.unit_id))
+        with suppress(EngineDied):  # the recorder answers nothing
+            await labelling.work(task, log)
+    await labelling.close()

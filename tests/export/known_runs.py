@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
-from pipeline.runtime import unit
+from pipeline.runtime import labelling
 from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import settings, sums
 from tests.runtime.in_process import label_in_process
@@ -42,6 +42,6 @@ def ungraded_run(folder: Path, *overrides: str) -> Path:
         def at_once(self, problem: Problem, completion: Completion, stem: str) -> Grade | None:
             return Grade(verdict=Verdict.TIMEOUT, answer="", ms=1.0)
 
-    with patch.object(unit, "AsyncGrader", LateGrader):
+    with patch.object(labelling, "AsyncGrader", LateGrader):
         label_in_process(settings(folder, sums(3), *overrides))
     return folder / "run"

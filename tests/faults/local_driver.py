@@ -31,11 +31,11 @@ from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine
 from pipeline.runtime import worker_handle
 from pipeline.runtime.driver import label
-from pipeline.runtime.labelling import worker_with
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
 from tests.oracles.lab import LabEngine, LabPolicyConfig
+from tests.runtime.in_process import worker_with
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(

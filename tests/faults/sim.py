@@ -17,7 +17,9 @@ from pipeline.config.label import DataConfig, LabelConfig, RunConfig, SamplingCo
 from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
 from pipeline.data.rows import input_digest
-from pipeline.runtime.driver import label_held
+from pipeline.runtime.chain_run.run import run_held
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
@@ -263,7 +265,7 @@ class _Play:
             return cast(WorkerHandle, SignedWorker(config, driver, name, fate, self.answers, self._observer.look))
 
         @contextmanager
-        def hiring(config: LabelConfig) -> Iterator[WorkerPool]:
+        def hiring(_task: Task[Any]) -> Iterator[WorkerPool]:
             stop.check()
             yield WorkerPool(hire=hire, workers=workers)
 
@@ -271,7 +273,7 @@ class _Play:
             run_identity = as_recorded(storage, asked)
             check_claim(storage, run_identity)
             claim(storage, run_identity)
-            return label_held(config, storage, run_identity, hiring, _watch, stop, driver.run, asked=asked)
+            return run_held(LabelTask(config), storage, run_identity, asked, hiring, _watch, stop, driver.run)
 
         return label
 

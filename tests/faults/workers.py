@@ -13,12 +13,12 @@ from pipeline.core.errors import EngineDied, WorkerLost
 from pipeline.core.progress import EngineWork
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
-from pipeline.runtime.labelling import worker_with
 from pipeline.runtime.worker import Receipt, UnitTask
 from pipeline.runtime.worker_handle import WorkerLocation
 from pipeline.storage.local import LocalStorage
 from tests.faults.disk import Killed
 from tests.faults.world import Process
+from tests.runtime.in_process import worker_with
 
 _Result = TypeVar("_Result")
 

@@ -11,13 +11,12 @@ from pipeline.core.errors import EngineDied
 from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.chain_run.run import Running, run_task
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.driver import label
-from pipeline.runtime.labelling import engine_for, worker_with
+from pipeline.runtime.labelling import Labelling
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
-from pipeline.runtime.workload import Workload
-from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 from tests.runtime.virtual_clock import on_a_virtual_clock
 
@@ -54,6 +53,11 @@ def worker_in_process(worker: Worker) -> WorkerHandle:
     return cast(WorkerHandle, _InProcess(worker))
 
 
+def worker_with(config: LabelConfig, engine: Engine, storage: Storage) -> Worker:
+    """A worker of `label` with this engine."""
+    return Worker(Labelling(config, engine, storage), storage, config.run.flush_seconds)
+
+
 @contextmanager
 def stop_signal(stop: StopSignal | None = None) -> Iterator[StopSignal]:
     stop = stop or StopSignal()
@@ -64,17 +68,15 @@ def stop_signal(stop: StopSignal | None = None) -> Iterator[StopSignal]:
 
 
 @contextmanager
-def in_process(
-    config: LabelConfig, storage: Storage | None = None, engine: Engine | None = None
-) -> Iterator[WorkerPool]:
-    """A pool of workers, like `runtime.actors.ray_workers`. They write to `storage` and use `engine`, if given."""
-    assert config.run_dir is not None
-    written_to = storage or storage_at(config.run_dir)
+def in_process(task: Task[Any], engine: Engine | None = None) -> Iterator[WorkerPool]:
+    """A pool of workers in the driver's event loop, like `runtime.actors.ray_workers`. Those of `label` use `engine`, if one is
+    given."""
+    config = task.spread(1)
+    task = type(task)(config)
 
     def hire(attempt: int) -> WorkerHandle:
-        return worker_in_process(
-            worker_with(config, engine or engine_for(config, Surroundings(attempt=attempt)), written_to)
-        )
+        work = task.work(Surroundings(attempt=attempt)) if engine is None else Labelling(config, engine, task.storage())
+        return worker_in_process(Worker(work, task.storage(), config.run.flush_seconds))
 
     yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 
@@ -95,19 +97,9 @@ def label_in_process(
         return label(config, partial(in_process, engine=engine), watch, stop, run)
 
 
-@contextmanager
-def hired_here(workload: Workload) -> Iterator[WorkerPool]:
-    """A pool of workers of any command in the driver's event loop."""
-
-    def hire(attempt: int) -> WorkerHandle:
-        return worker_in_process(workload.make(workload.settings(1), Surroundings(attempt=attempt)))
-
-    yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)
-
-
 def done_here(
     task: Any, watch: Callable[[Status], None] = lambda _: None, run: Running = on_a_virtual_clock
 ) -> Summary:
     """The run of any command of chains but for what it prints."""
     with stop_signal() as stop:
-        return run_task(task, hired_here, watch, stop, run)
+        return run_task(task, in_process, watch, stop, run)

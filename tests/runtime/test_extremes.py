@@ -10,7 +10,7 @@ from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
 from pipeline.estimators.registry import ESTIMATORS
-from pipeline.runtime import unit
+from pipeline.runtime import labelling
 from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
 from tests.runtime.in_process import label_in_process
@@ -100,7 +100,7 @@ def test_graders_that_run_out_of_time(tmp_path: Path, name: str, every: int) -> 
             late = completion.request.issue_index % every == 0
             return TIMEOUT if late else super().at_once(problem, completion, stem)
 
-    with patch.object(unit, "AsyncGrader", LateGrader):
+    with patch.object(labelling, "AsyncGrader", LateGrader):
         summary = labelled(tmp_path, sums(3), f"estimator={name}", "sampling.rollouts=8")
     totals = summary.totals
     assert totals.ungraded > 0

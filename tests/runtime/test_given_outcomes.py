@@ -24,7 +24,7 @@ from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime.chain_run.chains import LeftOutRows
-from pipeline.runtime.chain_run.given import chain_tables
+from pipeline.runtime.scoring.task import ScoreTask
 from pipeline.storage.units import noted_rows
 from tests.conftest import run_stepvalue
 from tests.runtime.growing import Row, assert_sound, audited, chains, label, labels
@@ -118,7 +118,7 @@ def test_the_report_and_scoring_know_them(folder: Path) -> None:
     assert "2 of them as the data say" in (folder / "run" / "report.html").read_text("utf-8")
     data = DataConfig(path=str(folder / "rows.jsonl"), columns=Columns(outcome="right"))
     config = ScoreConfig(out="none", data=data, grader=MathConfig())
-    found = [outcome for table in chain_tables(config, LeftOutRows()) for outcome in table["outcome"].to_pylist()]
+    found = [outcome for table in ScoreTask(config).chains(LeftOutRows()) for outcome in table["outcome"].to_pylist()]
     assert found == [True, True, False, None]
 
 

@@ -17,7 +17,7 @@ from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.intake import stage
-from pipeline.runtime.labelling import engine_for, worker_with
+from pipeline.runtime.labelling import engine_for
 from pipeline.runtime.problem_budget import unit_target_of
 from pipeline.runtime.state import identity, state_of
 from pipeline.runtime.worker import UnitTask
@@ -27,6 +27,7 @@ from pipeline.storage.run_record import STAGED_INPUT
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 from tests.conftest import write_rows
+from tests.runtime.in_process import worker_with
 from tests.settings import deciding
 
 pytestmark = pytest.mark.slow

@@ -13,15 +13,14 @@ from pipeline.core.progress import Status
 from pipeline.python import child
 from pipeline.python.process import Task
 from pipeline.runtime.worker_handle import WorkerPool
-from pipeline.runtime.workload import Workload
-from tests.runtime.in_process import hired_here, in_process
+from tests.runtime.in_process import in_process
 
 
 @contextmanager
 def _hiring(_config: ClusterConfig, _workers: Workers, check: Callable[[], None]) -> Iterator[Hiring]:
     def hire(asked: Any) -> AbstractContextManager[WorkerPool]:
         check()
-        return hired_here(asked) if isinstance(asked, Workload) else in_process(asked)
+        return in_process(asked)
 
     yield hire
 

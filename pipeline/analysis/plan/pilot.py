@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pipeline.analysis.plan.expected import BelievedValues
 from pipeline.config.label import EstimatorConfig, LabelConfig
@@ -22,7 +23,9 @@ from pipeline.engines.registry import policy_for
 from pipeline.estimators.intervals import beta_moments
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree, trials_of
-from pipeline.runtime.driver import Hiring, RunPlace, check_place, label_held
+from pipeline.runtime.chain_run.run import Hiring, run_held
+from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.driver import LabelTask, RunPlace, check_place
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import INPUT, Commit, CommitState, publish
@@ -99,15 +102,15 @@ def run_pilot(
     offers: list[WorkerPool] = []
 
     @contextmanager
-    def one_worker(wanted: LabelConfig) -> Iterator[WorkerPool]:
-        with hiring(wanted) as offer:
+    def one_worker(task: Task[Any]) -> Iterator[WorkerPool]:
+        with hiring(task) as offer:
             offers.append(offer)
             yield replace(offer, workers=1)
 
     def watch_pilot(status: Status) -> None:
         watch(replace(status, stage=f"pilot: {status.stage}"))
 
-    summary = label_held(config, storage, dict(run_identity), one_worker, watch_pilot, stop)
+    summary = run_held(LabelTask(config), storage, run_identity, run_identity, one_worker, watch_pilot, stop)
     run = stored_run(storage)
     found = _Log(storage, run)
     ids = [together[0].problem.problem_id for together in problems]

@@ -36,7 +36,6 @@ from pipeline.analysis.plan.pilot import success_rate as assumed_rate
 from pipeline.analysis.plan.pilot import tokens_per_second as assumed_speed
 from pipeline.analysis.plan.survey import (
     CHARACTERS_PER_TOKEN,
-    ChainDraws,
     CharacterTokenizer,
     Counter,
     Survey,
@@ -54,7 +53,9 @@ from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
-from pipeline.runtime.driver import Hiring, RunPlace, place_of
+from pipeline.runtime.chain_run.run import Hiring
+from pipeline.runtime.driver import RunPlace, place_of
+from pipeline.runtime.planner import Draws
 from pipeline.runtime.run_budget import requested_beyond_identity
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
@@ -150,9 +151,8 @@ def proposed_setting(config: LabelConfig) -> str:
 
 def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pilot: PilotResult) -> CostBasis:
     """The basis measured by a pilot: first the problems with chains, then the bare ones."""
-    draws = ChainDraws(solutions=pilot.solutions)
-    given, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, draws))
-    drawn, trees_of_bare = asyncio.run(_drawn_trees(config, policy, survey.drawn_bare, draws))
+    given, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, pilot.solutions))
+    drawn, trees_of_bare = asyncio.run(_drawn_trees(config, policy, survey.drawn_bare, pilot.solutions))
     trees += trees_of_bare
     of_rollouts = zip(pilot.tokens, pilot.tokens_of_rollouts, strict=True)
     sampled = SampledProblems(
@@ -305,7 +305,7 @@ def _with_drawn_chains(survey: Survey, drawn: Counter) -> PlannedWork:
 
 
 async def _drawn_trees(
-    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: ChainDraws | None
+    config: LabelConfig, policy: PolicyFacts, drawn: Sequence[Sequence[InputRow]], draws: Draws | None
 ) -> tuple[Counter, list[Tree | None]]:
     """The counts of the drawn problems alone, and the tree of each problem; None for a problem with nothing left to label."""
     with checker_for(config.grader) as checker:

@@ -6,7 +6,7 @@ The count uses the planner of the workers. The survey also draws some problems f
 import asyncio
 import heapq
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -14,7 +14,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import PlannedWork
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
-from pipeline.core.records import InputRow, Reject, SampledSolution
+from pipeline.core.records import InputRow, Reject
 from pipeline.engines.base import PolicyFacts
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.estimators.tree import Tree
@@ -22,7 +22,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.intake import refuse_equal_chains, stage
-from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan
+from pipeline.runtime.planner import Draws, Planner, SolutionDrawer, UnitPlan
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
@@ -76,13 +76,6 @@ class CountedRows:
     prompt_tokens: int = 0
     rejects: "Tally[str]" = field(default_factory=Tally)
     unfit: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDraws:
-    """Chains that the policy has drawn; see `runtime.planner.DrawnChains`."""
-
-    solutions: Mapping[tuple[str, int], SampledSolution] = field(default_factory=dict)
 
 
 def survey_input(
@@ -162,11 +155,11 @@ class Counter:
         """Tokens of all prompts, with shared prefixes counted once."""
         return self._distinct.tokens
 
-    async def count(self, rows: Sequence[InputRow], draws: ChainDraws | None = None) -> list[Tree]:
+    async def count(self, rows: Sequence[InputRow], draws: Draws | None = None) -> list[Tree]:
         """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
         plan = UnitPlan()
         fitting = self._planner.with_roots(plan, rows)
-        await self._planner.plan_chains(plan, fitting, draws or ChainDraws())
+        await self._planner.plan_chains(plan, fitting, draws or {})
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]

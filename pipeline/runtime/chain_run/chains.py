@@ -1,13 +1,12 @@
 """The chains of a run over chains: those that a run of `label` has, as tables, and what a scorer or a judge gets of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.core.errors import InputError
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Reject
 from pipeline.core.tables import CHAINS, GOLD_ANSWERS
@@ -36,31 +35,6 @@ class LeftOutRows:
     def add(self, reject: Reject) -> None:
         self.rows += 1
         self.first = self.first or f"{reject.location}: {reject.detail}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainSource:
-    """Where chains come from. `place`: a run directory or a path. `tables`: reads them in order, in blocks of `tables.CHAINS`
-    or `CHAINS_WITH_ANSWERS`, and gives the rows that cannot be used to its argument. Raises UsageError and InputError for what
-    cannot be read.
-
-    The words of messages: `to_do` ("score"), `done` ("scored"), `results` ("scores"), and `elsewhere`, what to choose for
-    other chains ("another out"). `noun`: what a row is, where it is no chain.
-    """
-
-    place: str
-    tables: Callable[[Rejects], Iterator[pa.Table]]
-    to_do: str
-    done: str
-    results: str
-    elsewhere: str
-    noun: str = "chain"
-
-    def refuse_none(self, chains: int, left_out: LeftOutRows) -> None:
-        """Raise InputError if there is no chain."""
-        if not chains:
-            first = f"; the first of {left_out.rows:,} rows: {left_out.first}" if left_out.rows else ""
-            raise InputError(f"{self.place} holds no {self.noun} to {self.to_do}{first}")
 
 
 def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterator[pa.Table]:

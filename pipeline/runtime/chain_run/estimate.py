@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pipeline.core.ids import content_id
 from pipeline.core.records import UnitTarget
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import ChainSource, LeftOutRows, values
-from pipeline.runtime.chain_run.task import ChainTask
+from pipeline.runtime.chain_run.chain_task import ChainTask
+from pipeline.runtime.chain_run.chains import LeftOutRows, values
 from pipeline.runtime.worker import UnitTask, Worker
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
@@ -47,7 +47,7 @@ class Estimate:
 
 def estimate(task: ChainTask[Any]) -> Estimate:
     """Raises UsageError for an unusable model or run, InputError if there is no chain, PolicyError and EngineDied."""
-    sample = sampled_chains(task.source(), task.sample)
+    sample = sampled_chains(task)
     with temporary_folder("stepvalue-estimate-") as folder:
         storage = storage_at(f"{folder}/run")
         tried = asyncio.run(_tried(task, storage, sample.drawn))
@@ -111,15 +111,15 @@ class ChainSample:
     weight: float
 
 
-def sampled_chains(source: ChainSource, size: int) -> ChainSample:
-    """A sample of `size` chains: those with the smallest ids. Ids are hashes, so it is random, and the same each time.
+def sampled_chains(task: ChainTask[Any]) -> ChainSample:
+    """A sample of the chains of a run: those with the smallest ids. Ids are hashes, so it is random, and the same each time.
 
-    Raises InputError if there is no chain, and what the source raises.
+    Raises InputError if there is no chain, and what reading them raises.
     """
     left_out = LeftOutRows()
     chains = steps = characters = 0
     sample: list[tuple[int, int, pa.Table]] = []
-    for table in source.tables(left_out):
+    for table in task.chains(left_out):
         first = chains
         chains += table.num_rows
         steps += int(pc.sum(pc.list_value_length(table["steps"])).as_py() or 0)
@@ -127,11 +127,11 @@ def sampled_chains(source: ChainSource, size: int) -> ChainSample:
         for chain_id, row in zip(values(table, "chain_id"), values(table, "row"), strict=True):
             # Negative, so that the largest of the smallest ids is the one that leaves the heap.
             rank = -int(chain_id, 16)
-            if len(sample) < size:
+            if len(sample) < task.sample:
                 heappush(sample, (rank, row, table.slice(row - first, 1)))
             elif rank > sample[0][0]:
                 heapreplace(sample, (rank, row, table.slice(row - first, 1)))
-    source.refuse_none(chains, left_out)
+    task.refuse_none(chains, left_out)
     drawn = pa.concat_tables([table for _, _, table in sorted(sample, key=lambda each: each[1])])
     return ChainSample(
         chains=chains,

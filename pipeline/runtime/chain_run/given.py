@@ -4,8 +4,8 @@ A chain carries everything known about it, including its own answer and outcome.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -21,15 +21,16 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.chain_run.chains import Rejects, labelled_chains, labelled_identity, numbered_rows
-from pipeline.runtime.chain_run.task import ChainTask, Config
+from pipeline.runtime.chain_run.chain_task import ChainTask
+from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
+from pipeline.runtime.chain_run.task import TaskSettings
 from pipeline.runtime.intake import read_input
 from pipeline.runtime.state import section_identity
 
 
-class Given(Protocol):
-    """Where chains come from: the run in `run_dir`, or else the rows of `data.path`, with the grader for those that have an
-    answer. `partial`: an unfinished run is accepted."""
+class Given(TaskSettings, Protocol):
+    """The settings of a run whose chains are the rows of `data.path`, if there is one, with the grader for those that have an
+    answer; else those of the run in `run_dir`. `partial`: an unfinished run is accepted."""
 
     @property
     def run_dir(self) -> str | None: ...
@@ -44,51 +45,31 @@ class Given(Protocol):
     def partial(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenChains:
-    """A `Given` of its own."""
-
-    run_dir: str | None
-    data: DataConfig
-    grader: GraderConfig
-    partial: bool
+GivenConfig = TypeVar("GivenConfig", bound=Given)
 
 
-def chain_tables(given: Given, left_out: Rejects) -> Iterator[pa.Table]:
-    """The chains in blocks of the table CHAINS, in order. Raises UsageError and InputError for a run or a path that
-    cannot be read."""
-    if given.run_dir:
-        return labelled_chains(given.run_dir, CHAINS.schema, partial=given.partial)
-    return numbered_rows(_rows(given, left_out), CHAINS.schema)
-
-
-def given_identity(given: Given) -> dict[str, object]:
-    """What the chains add to the identity of a run over them. Raises as `chain_tables` does."""
-    if given.run_dir:
-        return labelled_identity(given.run_dir, partial=given.partial)
-    return {
-        "input": input_digest(given.data.path),
-        "grader_version": grader_version(),
-        **section_identity("data", given.data),
-        **section_identity("grader", given.grader),
-    }
-
-
-class GivenTask(ChainTask[Config], Protocol[Config]):
-    """A run over the chains that `given` says."""
-
-    @property
-    def given(self) -> Given: ...
+class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
+    """A run over such chains."""
 
     @property
     def place(self) -> str:
-        return self.given.run_dir or self.given.data.path
+        return self.config.data.path or super().place
 
     def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
-        return chain_tables(self.given, left_out)
+        if self.config.data.path:
+            return numbered_rows(_rows(self.config, left_out), CHAINS.schema)
+        return super().chains(left_out)
 
     def chains_identity(self) -> dict[str, object]:
-        return given_identity(self.given)
+        config = self.config
+        if not config.data.path:
+            return super().chains_identity()
+        return {
+            "input": input_digest(config.data.path),
+            "grader_version": grader_version(),
+            **section_identity("data", config.data),
+            **section_identity("grader", config.grader),
+        }
 
 
 def _rows(given: Given, left_out: Rejects) -> Iterator[dict[str, Any]]:

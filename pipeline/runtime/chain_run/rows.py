@@ -14,13 +14,12 @@ import pyarrow as pa
 from pipeline.config.fields import identity_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.config.task import TaskConfig
-from pipeline.core.progress import Load, Summary
+from pipeline.core.progress import Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.task import ChainTask
+from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
-from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
 from pipeline.storage.tasks import TASKS, row_tally
@@ -90,24 +89,12 @@ class _Rows(ChainWork[Sequence[Any]]):
         self.table = task.table
         self._cpus = cpus
         self._threads = ThreadPoolExecutor(cpus, thread_name_prefix=task.name)
-        self._done = self._running = 0
-
-    @property
-    def model(self) -> str:
-        return self._task.name
-
-    @property
-    def capacity(self) -> int:
-        return self._cpus * CHAINS_PER_CORE
 
     async def fetch(self) -> None:
         return
 
-    async def load(self) -> None:
-        return
-
-    def counted(self) -> Snapshot:
-        return Snapshot(rollouts=self._done, load=Load(running=self._running))
+    async def load(self) -> tuple[str, int]:
+        return self._task.name, self._cpus * CHAINS_PER_CORE
 
     def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Sequence[Any]], None]:
         return side_by_side(chains, self._of_chain)
@@ -125,12 +112,7 @@ class _Rows(ChainWork[Sequence[Any]]):
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _of_chain(self, row: int, chain: ChainText) -> Sequence[Any]:
-        self._running += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, row, chain)
-        finally:
-            self._running -= 1
-            self._done += 1
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, row, chain)
 
     def _rows(self, row: int, chain: ChainText) -> Sequence[Any]:
         with TASKS.blame(self._task.name, "rows"):

@@ -13,13 +13,12 @@ from pipeline.core.errors import StoreError, named
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import Status, Summary
-from pipeline.runtime.chain_run.task import Task, workload_of
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import state_of
 from pipeline.runtime.stop import StopSignal, ended_politely
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
-from pipeline.runtime.workload import Workload
 from pipeline.storage.editions import arrange
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
@@ -27,8 +26,8 @@ from pipeline.storage.run_record import as_recorded, check_claim, claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 
-Hiring = Callable[[Workload], AbstractContextManager[WorkerPool]]
-"""A context that provides workers."""
+Hiring = Callable[[Task[Any]], AbstractContextManager[WorkerPool]]
+"""A context that provides the workers of a run."""
 Running = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine to its end from synchronous code, as `asyncio.run` does."""
 
@@ -47,7 +46,7 @@ def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, 
             run_identity = as_recorded(storage, asked, alone=alone)
             damaged = claim(storage, run_identity, alone=alone)
             with heartbeat(storage, None, watch) as beat:
-                found = run_held(task, storage, run_identity, asked, lambda: hiring(workload_of(task)), beat, stop, run)
+                found = run_held(task, storage, run_identity, asked, hiring, beat, stop, run)
     return replace(found, damaged=(*damaged, *found.damaged))
 
 
@@ -56,10 +55,10 @@ def run_held(
     storage: Storage,
     run_identity: Mapping[str, object],
     asked: Mapping[str, object],
-    hire: Callable[[], AbstractContextManager[WorkerPool]],
+    hiring: Hiring,
     watch: Watcher,
     stop: StopSignal,
-    run: Running,
+    run: Running = asyncio.run,
 ) -> Summary:
     """`run_task` on a run directory that this driver has locked and claimed. `asked`: the identity of this start."""
     staged, damaged_input = task.staged(storage, run_identity, asked, stop.check)
@@ -80,7 +79,7 @@ def run_held(
     seconds, speed = (0.0, 0.0), None
     if before.jobs:
         begun = task.begun(storage, before, shown)
-        with ended_politely(), hire() as offer:
+        with ended_politely(), hiring(task) as offer:
             stop.listen()
             scheduler = Scheduler(
                 begun.config,

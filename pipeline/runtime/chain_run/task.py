@@ -3,27 +3,18 @@
 `run.run_task` does the rest: claim, lock, staging, repair, workers, progress, resume.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
-import pyarrow as pa
-
 from pipeline.config.label import ClusterConfig, RunConfig
-from pipeline.core.ids import content_id
 from pipeline.core.records import UnitTarget
-from pipeline.core.tables import CHAINS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices, Surroundings
-from pipeline.runtime.chain_run.chains import ChainSource, Rejects, labelled_chains, labelled_identity
-from pipeline.runtime.chain_run.staging import staged_chains
 from pipeline.runtime.state import RunState
-from pipeline.runtime.worker import LearnedState, UnitWork, Worker
+from pipeline.runtime.worker import LearnedState, UnitWork
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.runtime.workload import Workload
 from pipeline.storage.commits import Commit, RecordSequence
 from pipeline.storage.editions import current_edition, current_files, edition_sequence
-from pipeline.storage.run_record import COMMAND, STAGED_INPUT
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef
 
@@ -63,7 +54,6 @@ class TaskSettings(Protocol):
     cluster: ClusterConfig
 
 
-_RUN_DIR, _PARTIAL = "run_dir", "partial"
 Config = TypeVar("Config", bound=TaskSettings)
 
 
@@ -145,102 +135,3 @@ class Task(Protocol[Config]):
     def work(self, around: Surroundings) -> UnitWork[Any]:
         """What a worker does, in its own process. Raises UsageError for what is not installed."""
         ...
-
-
-class ChainTask(Task[Config], Protocol[Config]):
-    """A run over chains: those of the run of `label` in `run_dir`, unless a task says otherwise.
-
-    `name`: of the command. `to_do` ("score"), `done` ("scored") and `results` ("scores") are words of messages, and `elsewhere`
-    says what to choose for other chains ("another out"). `noun`: what a row of the input is. `sample`: chains that an estimate
-    tries.
-    """
-
-    name: ClassVar[str]
-    to_do: ClassVar[str]
-    done: ClassVar[str]
-    results: ClassVar[str]
-    elsewhere: ClassVar[str] = "another run_dir"
-    noun: ClassVar[str] = "chain"
-    sample: ClassVar[int] = 32
-
-    @property
-    def place(self) -> str:
-        """Where the chains are, for messages."""
-        return str(getattr(self.config, _RUN_DIR))
-
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
-        """The chains, see `ChainSource.tables`."""
-        return labelled_chains(self.place, CHAINS.schema, partial=getattr(self.config, _PARTIAL))
-
-    def chains_identity(self) -> dict[str, object]:
-        """What the chains add to the identity of the run. Raises as `chains` does."""
-        return labelled_identity(self.place, partial=getattr(self.config, _PARTIAL))
-
-    def determines(self) -> dict[str, object]:
-        """What else determines the result, as dotted key -> plain value. Raises UsageError for a missing model folder."""
-        ...
-
-    def identity(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            COMMAND: self.name,
-            "schema": SCHEMA_VERSION,
-            **self.determines(),
-            **self.chains_identity(),
-        }
-        return {**fields, STAGED_INPUT: content_id(f"{self.noun}s", json.dumps(fields, sort_keys=True))}
-
-    def source(self) -> ChainSource:
-        """The chains, with the words of messages about them."""
-        return ChainSource(
-            place=self.place,
-            tables=self.chains,
-            to_do=self.to_do,
-            done=self.done,
-            results=self.results,
-            elsewhere=self.elsewhere,
-            noun=self.noun,
-        )
-
-    def model(self) -> OnDevices:
-        return NoDevice()
-
-    def staged(
-        self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
-        asked: Mapping[str, object],
-        check: Callable[[], None],
-    ) -> tuple[Commit, list[str]]:
-        return staged_chains(storage, self.source(), self.config.run.unit_problems, run_identity, asked, check)
-
-
-class NoDevice(OnDevices):
-    """What workers need of devices that load no model: all processors, and no GPU."""
-
-    loads_model = True
-
-    def uses_gpus(self) -> bool:
-        return False
-
-    async def fetch(self) -> None:
-        return
-
-
-def workload_of(task: Task[Any]) -> Workload:
-    """What the workers of a run do. Raises as `Task.model` does."""
-    return Workload(
-        model=task.model(),
-        settings=lambda parts: (type(task), task.spread(parts)),
-        make=task_worker,
-        run_dir=task.storage().run_dir,
-        units_in_flight=task.config.run.units_in_flight,
-        cluster=task.config.cluster,
-        planned_devices=task.planned_devices(),
-    )
-
-
-def task_worker(settings: tuple[type[Task[Any]], Any], around: Surroundings) -> Worker:
-    """A worker in its own process."""
-    kind, config = settings
-    task = kind(config)
-    return Worker(task.work(around), task.storage(), config.run.flush_seconds)

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pipeline.core.progress import Load
 from pipeline.core.records import ChainText, Tally, UnitTarget
 from pipeline.core.table import Table
 from pipeline.runtime.chain_run.chains import chain_texts, values
@@ -46,18 +47,8 @@ class EachChain(UnitWork[Log], Protocol[Log]):
     _begun: int = 0
     _planned: int = 0
 
-    @property
-    def model(self) -> str:
-        """Identity of the model. Known after `start`."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """The number of chains that keep the engine busy. Known after `start`."""
-        ...
-
-    async def load(self) -> None:
-        """Load the model. Raises PolicyError."""
+    async def load(self) -> tuple[str, int]:
+        """Load the model. Returns its identity, and the number of chains that keep the engine busy. Raises PolicyError."""
         ...
 
     def counted(self) -> Snapshot:
@@ -77,9 +68,9 @@ class EachChain(UnitWork[Log], Protocol[Log]):
         ...
 
     async def start(self) -> str:
-        await self.load()
-        self.backpressure = Backpressure(self.capacity)
-        return self.model
+        model, capacity = await self.load()
+        self.backpressure = Backpressure(capacity)
+        return model
 
     def snapshot(self) -> Snapshot:
         return replace(self.counted(), begun=self._begun, planned=self._planned)
@@ -104,6 +95,7 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
     """Work with one result for each chain. `table`: that of the results."""
 
     table: Table[Any]
+    _answered: int = 0
 
     def failed(self, chain: ChainText) -> Result:
         """The result of a chain that kills engines."""
@@ -121,6 +113,9 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
         """The counts of rows of results."""
         ...
 
+    def counted(self) -> Snapshot:
+        return Snapshot(rollouts=self._answered, load=Load(running=self.backpressure.outstanding))
+
     async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> "ChainLog[Result]":
         return ChainLog(files, task.unit_target, self, await asyncio.to_thread(unit_chains, storage, task.unit))
 
@@ -137,6 +132,7 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
                     for row, result in results.items():
                         log.results.add((row, result))
                     unanswered -= len(results)
+                    self._answered += len(results)
                     self.backpressure.answer(len(results))
         finally:
             self.backpressure.answer(unanswered)

@@ -12,11 +12,11 @@ from pipeline.config.check import CheckRunConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.progress import EngineWork, Load, Summary
+from pipeline.core.progress import EngineWork, Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.given import Given, GivenChains, GivenTask
+from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.run import Hiring, Running, run_task
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.checking.children import StepChecker
@@ -101,16 +101,6 @@ class CheckTask(GivenTask[CheckRunConfig]):
     def work(self, around: Surroundings) -> "Checking":
         return Checking(self.config.verifier, self.config.processes or around.cpus)
 
-    @property
-    def given(self) -> Given:
-        config = self.config
-        return GivenChains(
-            run_dir=None if config.data.path else config.run_dir,
-            data=config.data,
-            grader=config.grader,
-            partial=config.partial,
-        )
-
 
 class Checking(ChainWork[Steps]):
     """What a worker does: it asks a verifier about the steps of chains, in as many processes as it has cores."""
@@ -123,21 +113,13 @@ class Checking(ChainWork[Steps]):
         self._checker = StepChecker(verifier, processes)
         # Threads of its own, because the event loop's threads write the log at the same time.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="check")
-        self._chains = self._running = 0
-
-    @property
-    def model(self) -> str:
-        return self._name
-
-    @property
-    def capacity(self) -> int:
-        return self._processes * CHAINS_PER_PROCESS
 
     async def fetch(self) -> None:
         return
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         await asyncio.get_running_loop().run_in_executor(self._threads, self._checker.start)
+        return self._name, self._processes * CHAINS_PER_PROCESS
 
     def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Steps], None]:
         return side_by_side(chains, self._checked)
@@ -153,23 +135,14 @@ class Checking(ChainWork[Steps]):
 
     def counted(self) -> Snapshot:
         # Steps count as generated, so that a worker with one long chain is seen to go on.
-        return Snapshot(
-            rollouts=self._chains, work=EngineWork(generated=self._checker.steps), load=Load(running=self._running)
-        )
+        return replace(super().counted(), work=EngineWork(generated=self._checker.steps))
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._checker.close)
 
     async def _checked(self, _row: int, chain: ChainText) -> Steps:
-        self._running += 1
-        try:
-            loop = asyncio.get_running_loop()
-            steps = await loop.run_in_executor(self._threads, self._checker.checked, chain)
-        finally:
-            self._running -= 1
-        self._chains += 1
-        return steps
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._checker.checked, chain)
 
 
 def findings_table(chains: pa.Table, checked: Sequence[Sequence[CheckedStep]], *, verifier: str) -> pa.Table:

@@ -21,8 +21,8 @@ from pipeline.engines.settings import EmbeddedConfig
 from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
+from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.chains import Rejects, chain_texts, labelled_chains, values
-from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
@@ -123,21 +123,14 @@ class Judging(ChainWork[Votes]):
         self._written = self._tokens = self._read = self._running = 0
         self.votes = config.judge.votes
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
     async def fetch(self) -> None:
         if self._text_engine is not None:
             await policy_for(self._config.policy).fetch()
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         await self._engine.start()
         self._free = asyncio.Semaphore(self._engine.capacity)
+        return self._engine.model, self._engine.capacity
 
     def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Votes], None]:
         return side_by_side(chains, self._votes)

@@ -17,7 +17,6 @@ from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
-from pipeline.runtime.chain_run.given import chain_tables
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.task import ScoreTask, score_chains, scores_table, scores_with
 from pipeline.scorers.base import ScoringEngine
@@ -65,14 +64,14 @@ def score_to_file(config: ScoreConfig) -> Scored:
 
 
 async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibration: Calibration | None) -> Scored:
-    left_out = LeftOutRows()
+    task, left_out = ScoreTask(config), LeftOutRows()
     counted = steps = 0
     unscored: Counter[str] = Counter()
     try:
         await engine.start()
         refuse_other(config, calibration, engine.model)
         with _WRITERS[out.suffix](out, scores_with(calibration).schema) as write:
-            for block in _blocks(chain_tables(config, left_out), engine.capacity):
+            for block in _blocks(task.chains(left_out), engine.capacity):
                 scored = await score_chains(engine, chain_texts(block))
                 write(
                     scores_table(
@@ -86,7 +85,7 @@ async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibra
                 counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
                 unscored.update(each.fault for each in scored if each.fault)
-            ScoreTask(config).source().refuse_none(counted, left_out)
+            task.refuse_none(counted, left_out)
     finally:
         await engine.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)

@@ -14,7 +14,7 @@ from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, ScoreColumns
 from pipeline.engines.base import OnDevices, Surroundings
-from pipeline.runtime.chain_run.given import Given, GivenTask
+from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
 from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.state import section_identity
@@ -60,10 +60,6 @@ class ScoreTask(GivenTask[ScoreConfig]):
             **scorer.identity(),
         }
 
-    @property
-    def given(self) -> Given:
-        return self.config
-
     def model(self) -> OnDevices:
         return scorer_for(self.config.scorer)
 
@@ -87,20 +83,13 @@ class Scoring(ChainWork[StepScores]):
         self._calibration = calibration_of(config)
         self._scored = self._tokens = self._computed = self._running = 0
 
-    @property
-    def model(self) -> str:
-        return self._engine.model
-
-    @property
-    def capacity(self) -> int:
-        return self._engine.capacity
-
     async def fetch(self) -> None:
         await self._scorer.fetch()
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         await self._engine.start()
         refuse_other(self._config, self._calibration, self._engine.model)
+        return self._engine.model, self._engine.capacity
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, StepScores], None]:
         rows = list(chains)

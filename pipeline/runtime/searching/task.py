@@ -12,8 +12,8 @@ from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
+from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.chains import Rejects
-from pipeline.runtime.chain_run.task import ChainTask
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.searching.devices import divided, shared_devices
 from pipeline.runtime.searching.problems import problem_tables

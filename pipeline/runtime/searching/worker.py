@@ -59,24 +59,16 @@ class Searching(EachChain[UnitSearches]):
         self.ended = self.tokens = 0
 
     @property
-    def model(self) -> str:
-        return f"{self.engine.policy} and {self.scorer_model}"
-
-    @property
     def scorer_model(self) -> str:
         """Identity of the scorer. Known after `start`."""
         return NO_SCORER if self.scoring is None else self.scoring.model
-
-    @property
-    def capacity(self) -> int:
-        return self.engine.capacity
 
     async def fetch(self) -> None:
         await policy_for(self.config.policy).fetch()
         if self.scoring is not None:
             await scorer_for(self.config.scorer).fetch()
 
-    async def load(self) -> None:
+    async def load(self) -> tuple[str, int]:
         # One after the other: each looks at how much memory of the device is left.
         await self.engine.start()
         if self.scoring is not None:
@@ -89,6 +81,7 @@ class Searching(EachChain[UnitSearches]):
             max_tokens=config.sampling.max_tokens,
             max_model_len=self.engine.max_model_len,
         )
+        return f"{self.engine.policy} and {self.scorer_model}", self.engine.capacity
 
     async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> UnitSearches:
         chains = await asyncio.to_thread(unit_chains, storage, task.unit)

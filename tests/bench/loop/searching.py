@@ -15,11 +15,11 @@ from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.searching.worker import Searching
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
-from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.registry import open_scorer
 from pipeline.searches.registry import search_for
@@ -91,9 +91,8 @@ class Searches:
         return self.run_dir(method, n)
 
     @contextmanager
-    def _hired(self, workload: Workload) -> Iterator[WorkerPool]:
-        _, config = workload.settings(1)
-        assert isinstance(config, SearchRunConfig)
+    def _hired(self, task: Task[Any]) -> Iterator[WorkerPool]:
+        config = task.spread(1)
 
         def hire(_attempt: int) -> WorkerHandle:
             search = search_for(config.search)

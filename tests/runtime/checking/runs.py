@@ -17,7 +17,7 @@ from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored
 from tests.conftest import write_rows
 from tests.runtime.checking.hostile import Obedient, ObedientConfig
 from tests.runtime.growing import label
-from tests.runtime.in_process import hired_here, stop_signal
+from tests.runtime.in_process import in_process, stop_signal
 from tests.runtime.judging import runs as judging
 
 NAME = "obedient"
@@ -66,7 +66,7 @@ def obedient() -> Iterator[None]:
 
 def checked(config: CheckRunConfig, watch: Callable[[Status], None] = lambda _: None) -> Mapping[str, Summary]:
     with obedient(), stop_signal() as stop:
-        return check_run(config, hired_here, watch, stop)
+        return check_run(config, in_process, watch, stop)
 
 
 def checked_rows(folder: Path, problems: Sequence[tuple[str, list[str]]], verifier: str) -> pl.DataFrame:

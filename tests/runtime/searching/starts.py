@@ -4,16 +4,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.progress import Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.chain_run.run import Running, run_task
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerPool
-from pipeline.runtime.workload import Workload
 from pipeline.scorers.base import ScoringEngine
 from pipeline.searches.registry import search_for
 from pipeline.storage.local import LocalStorage
@@ -42,17 +43,16 @@ class MortalDisk(QuickDisk):
         super().link(path, new_path)
 
 
-def hired(workload: Workload, disk: QuickDisk | None = None, work: Work = searching_work) -> Iterator[WorkerPool]:
+def hired(task: Task[Any], disk: QuickDisk | None = None, work: Work = searching_work) -> Iterator[WorkerPool]:
     """Workers that write to a disk of their own and do `work`."""
-    _, config = workload.settings(1)
-    assert isinstance(config, SearchRunConfig)
+    config = task.spread(1)
     storage = LocalStorage(Path(config.run_dir), disk or QuickDisk())
 
     def hire(attempt: int) -> WorkerHandle:
         made = work(config, Surroundings(attempt=attempt))
         return worker_in_process(Worker(made, storage, config.run.flush_seconds))
 
-    yield WorkerPool(hire=hire, workers=workload.cluster.workers or 1)
+    yield WorkerPool(hire=hire, workers=config.cluster.workers or 1)
 
 
 def started(
@@ -64,7 +64,7 @@ def started(
     """A start of `search`. Raises what `run_task` raises."""
     with stop_signal() as stop:
         return run_task(
-            SearchTask(config), contextmanager(lambda workload: hired(workload, disk, work)), lambda _: None, stop, run
+            SearchTask(config), contextmanager(lambda task: hired(task, disk, work)), lambda _: None, stop, run
         )
 
 
