@@ -48,6 +48,9 @@ def test_a_task_has_a_command(run_dir: str, capsys: pytest.CaptureFixture[str], 
         "__complete count_t": "count_tokens\tcount the tokens of each step",
         "__complete count_tokens token": "tokenizer=\tThe name or the folder of a tokenizer",
         f"audit run_dir={run_dir}/count_tokens": "nothing is wrong",
+        f"audit run_dir={run_dir}": "the run and its 1 task are finished",
+        f"status run_dir={run_dir}/count_tokens": f"count_tokens {steps} results of {labels.height} chains\n",
+        f"status run_dir={run_dir}": f"tasks     count_tokens: finished, {steps} results of {labels.height} chains (",
     }.items():
         assert main(words.split()) == 0, words
         assert said in capsys.readouterr().out, words
@@ -72,7 +75,7 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     found = run.do("count_tokens", progress=False)
     steps = run.labels().select(pl.col("steps").explode())
     assert run.frame("count_tokens")["n_tokens"].to_list() == steps["steps"].str.len_chars().to_list()
-    assert found.totals.rollouts == steps.height
+    assert found.tally["results"] == steps.height
     with pytest.raises(
         UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
     ):

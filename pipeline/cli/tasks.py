@@ -31,7 +31,7 @@ def task_command(name: str) -> Command:
         chains = found.added["chains"]
         ending = ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
         write_lines([*task(config).lines(found), *ending])
-        return found.tally["rows"] > 0
+        return found.tally["results"] > 0
 
     def estimated(_: Any, plan: "Estimate") -> Iterator[str]:
         yield head_line(plan, task.to_do)

@@ -25,7 +25,6 @@ from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import label_rule
@@ -110,7 +109,7 @@ def export(config: ExportConfig) -> ExportResult:
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         card = data_card(
-            config, plan, exported, _made_with(run), label_rule(_labelled_with(run.settings)), _totals(run)
+            config, plan, exported, _made_with(run), label_rule(_labelled_with(run.settings)), run.tally.totals
         )
         (folder / CARD).write_text(card, encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
@@ -364,10 +363,6 @@ def _without_folders(model: object) -> object:
     """A model as its folder is called; names of the Hub stay whole."""
     is_path = isinstance(model, str) and model.startswith(("/", "~", "."))
     return PurePath(str(model)).name if is_path else model
-
-
-def _totals(run: StoredRun) -> Totals:
-    return sum((whole.totals for whole in run.wholes.values()), Totals())
 
 
 def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:

@@ -42,8 +42,7 @@ from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, stored_run
+from pipeline.storage.stored_run import GrownCounts, StoredRun, refuse_incomplete, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -99,7 +98,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
             summary = label_held(config_here, storage, recorded, hiring, beat, stop, run, asked=dict(found.present))
-        counts = grown_counts(storage)
+        counts = stored_run(storage).grown_counts()
     return Grown(summary=summary, planned=planned, counts=counts)
 
 
@@ -225,7 +224,7 @@ def _left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]
         )
     if all(before.get(key) == value for key, value in _settings(settings).items()):
         return None
-    before_it = spent(grown_counts(storage), settings.budget_unit)
+    before_it = spent(stored_run(storage).grown_counts(), settings.budget_unit)
     if before_it >= budget:
         raise UsageError(
             f"earlier growths of {storage.run_dir} have cost {before_it:,} {settings.budget_unit.value}, and "

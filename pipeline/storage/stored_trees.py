@@ -12,9 +12,9 @@ from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
+from pipeline.core.tables import ROLLOUTS
 from pipeline.estimators.base import Estimator, Need
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
@@ -87,7 +87,18 @@ class StoredTrees:
     def of_unit(self, unit: UnitRef, labels: pl.DataFrame) -> Iterator[ProblemTree]:
         """The trees of a finished unit that grow from some of its chains, and from the rollouts of their prefixes alone.
         `labels`: the rows of these chains, with `COLUMNS`."""
-        return self._trees(unit, self._run.wholes[unit.unit_id], labels)
+        problems: dict[str, list[dict[str, Any]]] = {}
+        for row in labels.iter_rows(named=True):
+            problems.setdefault(row["problem_id"], []).append(row)
+        rollouts = self._rollouts(unit, problems)
+        for problem_id, rows in problems.items():
+            sources = dict.fromkeys(str(row["source_id"]) for row in rows if row["source_id"] is not None)
+            yield ProblemTree(
+                problem=rows[0]["problem"],
+                gold_answer=rows[0]["gold_answer"],
+                source_ids=tuple(sources),
+                tree=rollout_tree(problem_id, map(_chain, rows), rollouts[problem_id], self._cut, self.fair),
+            )
 
     def of_problem(self, name: str | int) -> list[ProblemTree]:
         """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows, which may
@@ -113,38 +124,18 @@ class StoredTrees:
             )
         return found
 
-    def _trees(self, unit: UnitRef, whole: Commit, labels: pl.DataFrame) -> Iterator[ProblemTree]:
-        problems: dict[str, list[dict[str, Any]]] = {}
-        for row in labels.iter_rows(named=True):
-            problems.setdefault(row["problem_id"], []).append(row)
-        rollouts = self._rollouts(unit, whole, problems)
-        for problem_id, rows in problems.items():
-            sources = dict.fromkeys(str(row["source_id"]) for row in rows if row["source_id"] is not None)
-            yield ProblemTree(
-                problem=rows[0]["problem"],
-                gold_answer=rows[0]["gold_answer"],
-                source_ids=tuple(sources),
-                tree=rollout_tree(problem_id, map(_chain, rows), rollouts[problem_id], self._cut, self.fair),
-            )
-
-    def _rollouts(
-        self, unit: UnitRef, whole: Commit, problems: Mapping[str, object]
-    ) -> defaultdict[str, list[WrittenRollout]]:
+    def _rollouts(self, unit: UnitRef, problems: Mapping[str, object]) -> defaultdict[str, list[WrittenRollout]]:
         """The rollouts of a unit by problem, with their present verdicts."""
         later: dict[str, str] = {}
         for shard in self._verdicts.get(unit.unit_id, ()):
             verdicts = read_shard(self._storage, shard, ("rollout_id", "verdict"))
             later |= zip(*(map(str, verdicts[name].to_pylist()) for name in ("rollout_id", "verdict")), strict=True)
         found: defaultdict[str, list[WrittenRollout]] = defaultdict(list)
-        for shard in whole.shards:
-            if shard.table == "rollouts":
-                table = read_shard(self._storage, shard, _ROLLOUTS)
-                for problem_id, *values in zip(*(table[name].to_pylist() for name in _ROLLOUTS), strict=True):
-                    if problem_id in problems:
-                        rollout = WrittenRollout(*values)
-                        found[problem_id].append(
-                            rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout
-                        )
+        for table in self._run.of_unit(unit.unit_id, ROLLOUTS, _ROLLOUTS):
+            for problem_id, *values in zip(*(table[name].to_pylist() for name in _ROLLOUTS), strict=True):
+                if problem_id in problems:
+                    rollout = WrittenRollout(*values)
+                    found[problem_id].append(rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout)
         return found
 
 

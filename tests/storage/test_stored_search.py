@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from pipeline.core.errors import UsageError
+from pipeline.core.tables import CANDIDATES, SEARCHES
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_search import search_frames, stored_search
+from pipeline.storage.stored_search import stored_search
 from tests.searches.handmade import Ended, Searched, search_run
 
 PROBLEMS = [
@@ -20,9 +20,9 @@ PROBLEMS = [
 def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) -> None:
     stored = stored_search(LocalStorage(search_run(tmp_path / "run", PROBLEMS, method="beam", n=8, accept=0.9)))
     assert (stored.method, stored.n, stored.accept) == ("beam", 8, 0.9)
-    searches = pl.concat(search_frames(stored, "searches", ["problem", "verdict", "stopped"]))
+    searches = stored.frame(SEARCHES, ["problem", "verdict", "stopped"])
     assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "timeout", "done")]
-    candidates = pl.concat(search_frames(stored, "candidates"))
+    candidates = stored.frame(CANDIDATES)
     assert candidates["chosen"].to_list() == [False, True, True]
     assert candidates["verdict"].to_list() == ["correct", "incorrect", "timeout"]
 

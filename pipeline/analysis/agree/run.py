@@ -149,7 +149,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         run_dir=config.run_dir,
         data=config.data.path,
         made=made,
-        owed_units=run.incomplete,
+        owed_units=run.unfinished,
         neutral=config.neutral.value,
         confidence=CONFIDENCE,
         resamples=config.resamples,

@@ -26,7 +26,6 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.location import storage_at
@@ -100,12 +99,12 @@ def _read(run_dir: str) -> _Run:
 
 
 def _side(run: _Run, found: Common, side: str) -> Side:
-    totals = sum((whole.totals for whole in run.stored.wholes.values()), Totals())
+    totals = run.stored.tally.totals
     return Side(
         run_dir=run.run_dir,
         **run.made,
         units=len(run.stored.units),
-        owed=run.stored.incomplete,
+        owed=run.stored.unfinished,
         chains=len(run.frames.chains),
         prefixes=len(run.frames.prefixes),
         rollouts=totals.rollouts,

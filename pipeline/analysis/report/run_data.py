@@ -116,7 +116,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         run_dir=storage.run_dir,
         settings={**run.present, **run.settings},
         units=len(run.units),
-        owed=run.incomplete,
+        owed=run.unfinished,
         edition=run.edition.number if run.edition and run.edition_command else None,
         edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,

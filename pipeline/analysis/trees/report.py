@@ -62,9 +62,9 @@ def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) 
 
 def _banners(run: StoredRun) -> list[str]:
     said = []
-    if run.incomplete:
+    if run.unfinished:
         said.append(
-            f"{format_unfinished(run.incomplete, len(run.units))}: this page has what finished units know of the problem."
+            f"{format_unfinished(run.unfinished, len(run.units))}: this page has what finished units know of the problem."
         )
     if made_up := made_up_text(run.identity):
         said.append(f"{made_up[0].upper()}{made_up[1:]}.")
