@@ -42,7 +42,7 @@ from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_run import GrownCounts, StoredRun, refuse_incomplete, stored_run
+from pipeline.storage.stored_run import GrownCounts, StoredRun, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -146,7 +146,7 @@ def _planned(
     Raises UsageError as `_left_of` does, for an unfinished run, for one whose rollouts have no tokens, or whose splitter cuts
     them nowhere, and for a budget that pays for nothing.
     """
-    refuse_incomplete(storage, found)
+    found.refuse_unfinished()
     budget = _left_of(storage, settings, growths)
     if budget is None:
         return None

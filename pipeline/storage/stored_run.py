@@ -78,6 +78,21 @@ class StoredTask:
         return len(self.units) - len(self.wholes)
 
     @property
+    def owed(self) -> str:
+        """How many units are unfinished, in words."""
+        return format_unfinished(self.unfinished, len(self.units))
+
+    @property
+    def remedy(self) -> str:
+        """What finishes the run, as a clause."""
+        return f"finish the run with `{command_of(self.identity)}`"
+
+    def refuse_unfinished(self, alternative: str = "") -> None:
+        """Raise UsageError for an unfinished run. `alternative`: to its remedy."""
+        if self.unfinished:
+            raise UsageError(f"{self.storage.run_dir}: {self.owed}: {self.remedy}{alternative}")
+
+    @property
     def tally(self) -> Tally:
         """The counts of all finished units."""
         return sum((whole.tally for whole in self.wholes.values()), Tally())
@@ -178,10 +193,8 @@ def stored_task(storage: Storage, command: str, kind: type[Stored], *, partial: 
             f"{storage.run_dir} is a run of `{found}`: give a file or a folder that `{command}` has written"
         )
     run = _stored(storage, command, identity, kind)
-    if run.unfinished and not partial:
-        raise UsageError(
-            f"{storage.run_dir}: {format_unfinished(run.unfinished, len(run.units))}: finish the run with `{command}`"
-        )
+    if not partial:
+        run.refuse_unfinished()
     return run
 
 
@@ -224,6 +237,12 @@ class StoredRun(StoredTask):
     def unfinished(self) -> int:
         """The number of unfinished units. One that owes a growth is unfinished, although it has labels."""
         return len(self.units) - has_grown(self.wholes.values(), self.growths)
+
+    @property
+    def remedy(self) -> str:
+        if len(self.wholes) == len(self.units):
+            return "finish its growth with the same `grow`, or with `label`"
+        return super(StoredRun, self).remedy
 
     @property
     def present(self) -> Settings:
@@ -275,31 +294,15 @@ def finished_run(storage: Storage) -> StoredRun:
 def refuse_unfinished(storage: Storage) -> StoredRun:
     """A finished run. Changes nothing. Raises as `stored_run` does, and UsageError for an unfinished run."""
     run = stored_run(storage)
-    refuse_incomplete(storage, run)
+    run.refuse_unfinished()
     return run
-
-
-def refuse_incomplete(storage: Storage, run: StoredRun) -> None:
-    """Raise UsageError for an unfinished run."""
-    if run.unfinished:
-        raise UsageError(f"{storage.run_dir}: {format_unfinished(run.unfinished, len(run.units))}: {_finish(run)}")
-
-
-def _finish(run: StoredRun) -> str:
-    """What finishes a run, as a clause."""
-    if len(run.wholes) == len(run.units):
-        return "finish its growth with the same `grow`, or with `label`"
-    return "finish the run with `label`"
 
 
 def readable_run(storage: Storage, *, partial: bool) -> StoredRun:
     """A run to read labels from. An unfinished run is accepted only with `partial`. Raises as `refuse_unfinished` does."""
     run = stored_run(storage)
-    if run.unfinished and not partial:
-        raise UsageError(
-            f"{storage.run_dir}: {format_unfinished(run.unfinished, len(run.units))}: {_finish(run)}, or use the labels that "
-            "it has with partial=true"
-        )
+    if not partial:
+        run.refuse_unfinished(", or use the labels that it has with partial=true")
     return run
 
 

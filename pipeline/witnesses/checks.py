@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pipeline.consensus.evidence import StepClaim
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText
 from pipeline.core.tables import FINDINGS
@@ -55,7 +55,7 @@ class ChecksWitness(Witness):
         if check.unfinished:
             raise UsageError(
                 f"{self.source.name} has not checked all chains yet "
-                f"({format_unfinished(check.unfinished, len(check.units))}): start `check "
+                f"({check.owed}): start `check "
                 f"run_dir={self.source.run_dir} checks=[{name}]` again with its settings, name other witnesses in "
                 f"consensus.witnesses=[...], or move the folder checks/{name} away"
             )

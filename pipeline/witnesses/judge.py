@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pipeline.consensus.evidence import PositionClaim
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.core.records import ChainText, ReadingKind
 from pipeline.core.tables import CRITIQUES
 from pipeline.storage.location import storage_at
@@ -67,7 +67,7 @@ class JudgeWitness(Witness):
         if judge.unfinished:
             raise UsageError(
                 f"{self.source.name} has not judged all chains yet ("
-                f"{format_unfinished(judge.unfinished, len(judge.units))}): start `judge run_dir={self.source.run_dir} "
+                f"{judge.owed}): start `judge run_dir={self.source.run_dir} "
                 f"judge.name={name}` again with its settings, name other witnesses in consensus.witnesses=[...], or delete "
                 f"the folder judges/{name}"
             )

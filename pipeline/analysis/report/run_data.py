@@ -106,7 +106,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
     found = _labels(storage, run)
-    log = _log(storage, run)
+    log = _log(run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
     starts = read_starts(storage)
@@ -126,7 +126,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         makers=found.makers,
         given_outcomes=found.given_outcomes,
         log=log,
-        repeats=_repeats(storage, run),
+        repeats=_repeats(run),
         rejects=rejects,
         reject_counts=counts,
         starts=starts.starts,
@@ -261,22 +261,18 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
     )
 
 
-def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
-    rollouts = current_shards(run.wholes, None, "rollouts")
+def _log(run: StoredRun) -> pl.DataFrame:
     verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
     counted = [_counted(_empty(ROLLOUTS.schema))]
-    for unit in run.units:
-        later = verdicts.get(unit.unit_id, ())
-        if shards := rollouts.get(unit.unit_id, ()):
-            counted.append(_counted(_judged(_tables(storage, shards, _LOG), storage, later)))
+    for unit, log in run.tables(ROLLOUTS, _LOG):
+        counted.append(_counted(_judged(pl.DataFrame(log), run.storage, verdicts.get(unit.unit_id, ()))))
     return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
 
 
-def _repeats(storage: Storage, run: StoredRun) -> tuple[int, int]:
+def _repeats(run: StoredRun) -> tuple[int, int]:
     """The sums of `repeated_texts` over the first units."""
-    shards = current_shards(run.wholes, None, "rollouts")
-    read = [shards[unit.unit_id] for unit in run.units if shards.get(unit.unit_id)][:_UNITS_WITH_TEXTS]
-    found = [repeated_texts(_tables(storage, each, ["prefix_id", "text", "n_tokens"])) for each in read]
+    read = islice(run.tables(ROLLOUTS, ["prefix_id", "text", "n_tokens"]), _UNITS_WITH_TEXTS)
+    found = [repeated_texts(pl.DataFrame(log)) for _, log in read]
     return sum(repeated for repeated, _ in found), sum(long for _, long in found)
 
 

@@ -26,7 +26,6 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_percent,
-    format_unfinished,
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
@@ -71,7 +70,7 @@ class SearchRunData:
     @property
     def unfinished(self) -> str:
         """How many units are not finished, in words; empty where all are."""
-        return format_unfinished(self.stored.unfinished, len(self.stored.units)) if self.stored.unfinished else ""
+        return self.stored.owed if self.stored.unfinished else ""
 
     def lines(self) -> Iterator[str]:
         """The run in a few lines."""

@@ -8,7 +8,7 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.data import trees_json
 from pipeline.analysis.trees.files import tree_page
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -63,9 +63,7 @@ def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) 
 def _banners(run: StoredRun) -> list[str]:
     said = []
     if run.unfinished:
-        said.append(
-            f"{format_unfinished(run.unfinished, len(run.units))}: this page has what finished units know of the problem."
-        )
+        said.append(f"{run.owed}: this page has what finished units know of the problem.")
     if made_up := made_up_text(run.identity):
         said.append(f"{made_up[0].upper()}{made_up[1:]}.")
     return said
