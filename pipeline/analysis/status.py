@@ -139,8 +139,7 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPart:
-    """A run in a run. `status`: of its own run; None where that cannot be read, and `fault` says
-    why."""
+    """A run in a run. `status`: None where it cannot be read, and `fault` says why."""
 
     name: str
     status: RunStatus | None = None

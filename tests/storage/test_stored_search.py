@@ -1,10 +1,7 @@
-"""Commands find the tables of a run of `search`, and refuse what is none or not finished."""
+"""Commands find the tables of a run of `search`."""
 
 from pathlib import Path
 
-import pytest
-
-from pipeline.core.errors import UsageError
 from pipeline.core.tables import CANDIDATES, SEARCHES
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.stored_search import stored_search
@@ -25,10 +22,3 @@ def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) 
     candidates = stored.frame(CANDIDATES)
     assert candidates["chosen"].to_list() == [False, True, True]
     assert candidates["verdict"].to_list() == ["correct", "incorrect", "timeout"]
-
-
-def test_runs_of_other_commands_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a run of `score`"):
-        stored_search(LocalStorage(search_run(tmp_path / "scores", PROBLEMS, command="score")))
-    with pytest.raises(UsageError, match="does not contain a run"):
-        stored_search(LocalStorage(tmp_path / "nothing"))
