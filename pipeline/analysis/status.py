@@ -254,12 +254,12 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
 
 def _rows(status: RunStatus) -> Iterator[str]:
     """What a run of a plug-in holds."""
-    yield from _made(status, status.command, "result", "chain")
+    yield from _made(status, status.command, format_count(status.tally["results"], "result"))
 
 
 def _scores(status: RunStatus) -> Iterator[str]:
     """What a run of `score` holds."""
-    yield from _made(status, "scores", "step", "chain")
+    yield from _made(status, "scores", format_count(status.tally["steps"], "step"))
     yield from _without(status, "chain", "without a score", WHY_UNSCORED)
     yield from _in_work(status, "chain")
     if tokens := status.tally["tokens"] + status.unfinished["tokens"]:
@@ -270,7 +270,7 @@ def _critiques(status: RunStatus) -> Iterator[str]:
     """What a run of `judge` holds."""
     tally = status.tally
     said = f"{tally[ReadingKind.ERROR]:,} name an error, {tally[ReadingKind.NO_ERROR]:,} find none"
-    yield from _made(status, "critiques", "critique", "chain", said)
+    yield from _made(status, "critiques", f"{tally['critiques']:,}", said)
     yield from _without(status, "critique", "without a verdict", WHY_NO_VERDICT)
     yield from _in_work(status, "critique")
     if tokens := tally["tokens"] + status.unfinished["tokens"]:
@@ -280,16 +280,15 @@ def _critiques(status: RunStatus) -> Iterator[str]:
 def _findings(status: RunStatus) -> Iterator[str]:
     """What a run of `check` holds."""
     said = f"{status.tally['refuted']:,} refuted, {status.tally['holds']:,} hold"
-    yield from _made(status, "findings", "step", "chain", said)
+    yield from _made(status, "findings", format_count(status.tally["steps"], "step"), said)
     yield from _without(status, "step", "unknown", WHY_UNCHECKED)
     yield from _in_work(status, "chain")
 
 
-def _made(status: RunStatus, name: str, noun: str, over: str, said: str = "") -> Iterator[str]:
+def _made(status: RunStatus, name: str, made: str, said: str = "") -> Iterator[str]:
     """What finished units hold."""
     if status.units_done:
-        made, things = (format_count(status.tally[f"{each}s"], each) for each in (noun, over))
-        yield _line(name, f"{made} of {things}")
+        yield _line(name, f"{made} of {format_count(status.tally['chains'], 'chain')}")
         if said:
             yield _line("", said)
 

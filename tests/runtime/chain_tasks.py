@@ -1,10 +1,11 @@
 """The commands that do something with every chain or problem once, each as what their common tests need of it."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
+from pipeline.core.records import ChainText
 from pipeline.core.tables import CRITIQUES, FINDINGS, SEARCHES
 from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.searching.task import SearchTask
@@ -20,7 +22,9 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.stored_critiques import JUDGE_RUNS
 from pipeline.storage.stored_findings import CHECK_RUNS
 from pipeline.storage.stored_search import stored_search
+from pipeline.storage.tasks import task_runs
 from tests.conftest import write_rows
+from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.runtime.checking import runs as checks
 from tests.runtime.in_process import hired_here, stop_signal
 from tests.runtime.judging import runs as judges
@@ -40,7 +44,7 @@ class Task:
     `prepared`: makes a run directory in a folder, with this number of chains, or adds further ones. `rows`: the rows of its
     `table`, `keys` tell them apart. `partial`: how many an unfinished one has. `slow`: settings with which it can be
     interrupted. `other`: settings that are refused later, with this text. `audited`: what an audit of the run says of it.
-    `stated`: what status says of its rows and of chains.
+    `counts`: the name of the count of its rows, `over`: that of chains. `stated`: what status says of its rows and of chains.
     """
 
     command: str
@@ -56,6 +60,8 @@ class Task:
     other: Mapping[str, Any]
     refused: str
     audited: Callable[[AuditReport], Any] = lambda _: None
+    counts: str
+    over: str = "chains"
     stated: str = ""
     sound: str = ""
     """What an audit of its own folder ends with."""
@@ -104,6 +110,7 @@ def _search(config: Any, watch: Watch) -> Summary:
 JUDGE = Task(
     command="judge",
     table="critiques",
+    counts="critiques",
     keys=("row", "vote"),
     prepared=judges.labelled,
     place=lambda run_dir: run_dir / "judges" / judges.NAME,
@@ -123,6 +130,7 @@ JUDGE = Task(
 CHECK = Task(
     command="check",
     table="findings",
+    counts="steps",
     keys=("row", "step_index"),
     prepared=checks.labelled,
     place=lambda run_dir: run_dir / "checks" / checks.NAME,
@@ -140,6 +148,7 @@ CHECK = Task(
 SCORE = Task(
     command="score",
     table="scores",
+    counts="chains",
     keys=("row",),
     prepared=judges.labelled,
     place=lambda run_dir: run_dir.parent / "out",
@@ -155,6 +164,8 @@ SCORE = Task(
 SEARCH = Task(
     command="search",
     table="searches",
+    counts="problems",
+    over="problems",
     keys=("row",),
     prepared=_problems,
     place=lambda run_dir: run_dir,
@@ -166,7 +177,51 @@ SEARCH = Task(
     other={"seed": 3},
     refused=r"policy\.oracle\.seed was 0, now 3",
 )
-TASKS = (JUDGE, CHECK, SCORE, SEARCH)
-AUDITED = (JUDGE, CHECK, SCORE)
-ON_RUNS = (JUDGE, CHECK)
+
+
+class _Count(CountTokens):
+    """A plug-in's task that can be slow."""
+
+    pause: ClassVar[float] = 0.0
+
+    def rows(self, row: int, chain: ChainText) -> Sequence[StepTokens]:
+        time.sleep(self.pause)
+        return super().rows(row, chain)
+
+
+def _to_count(run_dir: Path, run: RunConfig, pause: float = 0.0, **own: Any) -> Any:
+    _Count.pause = pause
+    return CountTokensConfig(run_dir=str(run_dir), run=run, **own)
+
+
+def _count(config: Any, watch: Watch) -> Summary:
+    with stop_signal() as stop:
+        return run_task(_Count(config), hired_here, watch, stop)
+
+
+def _counted(run_dir: Path, *, partial: bool = False) -> pl.DataFrame:
+    return task_runs(_Count.name).read(storage_at(str(run_dir)), _Count.name, partial=partial).frame(_Count.table)
+
+
+COUNT = Task(
+    command="count_tokens",
+    table="steptokens",
+    keys=("row", "step_index"),
+    counts="results",
+    prepared=judges.labelled,
+    place=lambda run_dir: run_dir / "count_tokens",
+    settings=_to_count,
+    run=_count,
+    rows=_counted,
+    partial=lambda run_dir: _counted(run_dir, partial=True).height,
+    slow={"pause": 0.01},
+    other={"tokenizer": "other"},
+    refused=r"belongs to another run: use another (.|\n)*count_tokens.tokenizer was \"characters\", now \"other\"",
+    audited=lambda report: report.parts["task"],
+    stated="{} results of {} chains",
+    sound="sound      all chains are counted and nothing is wrong\n",
+)
+TASKS = (JUDGE, CHECK, SCORE, SEARCH, COUNT)
+AUDITED = (JUDGE, CHECK, SCORE, COUNT)
+ON_RUNS = (JUDGE, CHECK, COUNT)
 """Those whose folders are in the run directory, which an audit proves with the run."""

@@ -48,7 +48,11 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import FLUSHED
 
 _NEEDLESS = "remove it: nothing needs it any more"
-_FOLDERS = (*TABLES, FLUSHED, ASIDE)
+
+
+def _folders() -> tuple[str, ...]:
+    """Those of all tables that are known now, a plug-in's too, and of parts."""
+    return (*TABLES, FLUSHED, ASIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +182,15 @@ class Ledger:
         `parts`: folders of runs in the directory."""
         storage = self.storage
         garbage = [
-            name for folder in ("", COMMITS, *_FOLDERS, DAMAGED, STARTS) for name in storage.unfinished_files(folder)
+            name for folder in ("", COMMITS, *_folders(), DAMAGED, STARTS) for name in storage.unfinished_files(folder)
         ]
         garbage += storage.names(DAMAGED)
-        ours = {NAME, MARKER, COMMITS, DAMAGED, *parts, *_FOLDERS, *ADVISORY}
+        ours = {NAME, MARKER, COMMITS, DAMAGED, *parts, *_folders(), *ADVISORY}
         foreign = [name for name in storage.names("") if name not in ours and not is_tree_page(name)]
         foreign += [name for name in storage.names(COMMITS) if not _is_record(name)]
         there, aside = set(data_files(storage)), set(storage.names(ASIDE))
         only_aside = {aside_name(name): name for name in self.needed if name not in there}
-        for folder in _FOLDERS:
+        for folder in _folders():
             for name in storage.names(folder):
                 if not is_our_name(name.rpartition("/")[2]):
                     foreign.append(name)

@@ -43,10 +43,10 @@ def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path) -> No
         evidence = {"holds": f"after {at} steps", "refuted": f"problem {number}", "unknown": ""}[verdict]
         covers = "whole" if verdict == "holds" else "part"
         assert (row["verdict"], row["covers"], row["evidence"], row["fault"]) == (verdict, covers, evidence, None)
-    totals = found.totals
-    assert (totals.chains, totals.prefixes, found.units) == (CHAINS, STEPS, 5)
+    tally = found.tally
+    assert (tally["chains"], tally["steps"], found.units) == (CHAINS, STEPS, 5)
     counted = dict(got["verdict"].value_counts().iter_rows())
-    assert (totals.incorrect, totals.correct, totals.no_answer) == (
+    assert (tally["refuted"], tally["holds"], tally["unknown"]) == (
         counted["refuted"],
         counted["holds"],
         counted["unknown"],
@@ -88,8 +88,15 @@ def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: 
     assert set(got.filter(pl.col("fault").is_not_null())["verdict"]) == {"unknown"}
     right = got.filter(pl.Series(steps) == "right")
     assert right["evidence"].to_list() == [f"after {at - 1} steps" for at in right["step_index"]]
-    totals = found.totals
-    assert (totals.aborted, totals.ungraded, totals.too_long, totals.no_answer, totals.correct) == (1, 3, 1, 1, 6)
+    tally = found.tally
+    assert [tally[name] for name in ("deadline", "memory", "crashed", "too_long", "unknown", "holds")] == [
+        1,
+        1,
+        2,
+        1,
+        1,
+        6,
+    ]
     said = "\n".join(check_lines(check_summary(storage_at(str(run_dir)), NAME)))
     assert "0 refuted, 6 hold (6 as a whole), 6 unknown: a verdict on 50 % of the steps" in said
     assert "unknown, because the verifier took longer than verifier.deadline_seconds: 1 step" in said
@@ -121,12 +128,12 @@ def test_rows_without_a_run_are_checked_with_or_without_an_answer_and_proved_in_
     config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
     config = replace(config, data=replace(config.data, path=str(path)))
     found = checked(config)["arithmetic"]
-    assert (found.totals.chains, found.totals.prefixes, found.totals.rejected) == (7, 21, 1)
+    assert (found.tally["chains"], found.tally["steps"], found.tally["rejected"]) == (7, 21, 1)
     got = frame(tmp_path / "out", "arithmetic")
     refuted = got.filter(pl.col("verdict") == "refuted")
     assert refuted.select("row", "step_index").rows() == [(0, 2), (3, 2), (6, 2)]
     assert refuted["evidence"][0] == "0 + 3 = 4: 0 + 3 is 3, not 4"
-    assert checked(config)["arithmetic"].now.chains == 0
+    assert checked(config)["arithmetic"].added["chains"] == 0
     assert check_summary(storage_at(str(tmp_path / "out")), "arithmetic").against is None
     assert main(["audit", f"run_dir={tmp_path}/out/checks/arithmetic"]) == 0
     capsys.readouterr()
@@ -177,8 +184,8 @@ def test_the_chains_that_an_unfinished_run_has_are_checked(run_dir: Path) -> Non
     with pytest.raises(UsageError, match="are unfinished: finish the run with `label`"):
         checked(config)
     found = checked(replace(config, partial=True))[NAME]
-    assert 0 < found.totals.chains < CHAINS
-    assert check_summary(storage_at(str(run_dir)), NAME).counts.chains == found.totals.chains
+    assert 0 < found.tally["chains"] < CHAINS
+    assert check_summary(storage_at(str(run_dir)), NAME).counts.chains == found.tally["chains"]
 
 
 def test_a_verifier_that_lacks_something_is_named_and_the_others_go_on(

@@ -63,7 +63,7 @@ def test_critiques_of_a_server_are_read_and_proved(run_dir: Path) -> None:
     with served_beside(reviewer()) as server:
         found = judged(settings(run_dir, server.url))
         bodies = [body for body in server.bodies if body.get("max_tokens") == 64]
-    assert (found.totals.rollouts, found.totals.incorrect) == (CHAINS * VOTES, CHAINS * VOTES)
+    assert (found.tally["critiques"], found.tally["error"]) == (CHAINS * VOTES, CHAINS * VOTES)
     got = frame(run_dir, "served")
     assert got["first_error"].to_list() == [1] * CHAINS * VOTES
     assert set(got["text"]) == {Reviewer.critique}
@@ -75,14 +75,14 @@ def test_critiques_of_a_server_are_read_and_proved(run_dir: Path) -> None:
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     # With votes on the server's own sampling, other answers of the same server are no other judge.
     with served_beside(reviewer("\\boxed{-1}")) as server:
-        assert judged(settings(run_dir, server.url)).now.rollouts == 0
+        assert judged(settings(run_dir, server.url)).added["critiques"] == 0
 
 
 def test_a_chain_beyond_the_context_of_the_judge_is_not_sent(run_dir: Path) -> None:
     with served_beside(reviewer(context=CONTEXT)) as server:
         found = judged(settings(run_dir, server.url))
         assert not [body for body in server.bodies if body.get("max_tokens") == 64]
-    assert found.totals.too_long == CHAINS * VOTES
+    assert found.tally["too_long"] == CHAINS * VOTES
     assert set(frame(run_dir, "served")["reading"]) == {ReadingKind.TOO_LONG.value}
 
 

@@ -65,7 +65,7 @@ def expected(input_file: Path, tmp_path: Path) -> pl.DataFrame:
 
 def test_a_folder_holds_the_scores_that_a_file_would(input_file: Path, expected: pl.DataFrame, tmp_path: Path) -> None:
     found = scored(settings(input_file, tmp_path / "out"))
-    assert (found.totals.chains, found.totals.prefixes, found.units, found.now.chains) == (23, 68, 5, 23)
+    assert (found.tally["chains"], found.tally["steps"], found.units, found.added["chains"]) == (23, 68, 5, 23)
     assert frame(tmp_path / "out").equals(expected)
     assert frame(tmp_path / "out").columns == SCORES.schema.names
 
@@ -83,7 +83,7 @@ def test_another_input_is_refused_and_nothing_changes(input_file: Path, tmp_path
 def test_a_chain_that_is_there_twice_is_scored_once(input_file: Path, tmp_path: Path) -> None:
     write_rows(input_file, [*rows(6), *rows(2), {"problem": "no steps"}])
     found = scored(settings(input_file, tmp_path / "out"))
-    assert (found.totals.chains, found.totals.rejected) == (6, 3)
+    assert (found.tally["chains"], found.tally["rejected"]) == (6, 3)
     reasons = pl.read_parquet(tmp_path / "out" / "rejects" / "*.parquet")["reason"].to_list()
     assert sorted(reasons) == ["duplicate", "duplicate", "no_steps"]
 
@@ -137,7 +137,7 @@ def test_a_calibration_is_part_of_what_the_folder_is(input_file: Path, expected:
     other = replace(config, out=str(tmp_path / "other"), calibration=str(squared(tmp_path / "2.json", "another")))
     with pytest.raises(UsageError, match=r"was made for scores of another, not of oracle:"):
         scored(other)
-    assert scored(replace(other, other_model=True)).totals.chains == 23
+    assert scored(replace(other, other_model=True)).tally["chains"] == 23
 
 
 def test_an_estimate_counts_the_chains_and_writes_nothing(

@@ -117,7 +117,7 @@ def test_a_problem_that_kills_the_policy_is_written_off_alone(
     poison = Sample(node=root_of(problem(calm, 4)), draw=2).key
     config = beam(tmp_path, f"policy.lab.poison={poison}")
     found = started(config)
-    assert found.totals.engine_failed == 1
+    assert found.tally["engine_failed"] == 1
     lost(4, tables(config.run_dir), calm["beam"])
     assert started(config).units_done_now == 0
     assert_sound(config.run_dir)
@@ -130,7 +130,7 @@ def test_a_problem_that_kills_the_scorer_is_written_off_alone(
     deep = calm["beam"][STEP_SCORES].filter((pl.col("row") == 1) & (pl.col("step") == 2))["prefix_id"][0]
     config = beam(tmp_path, f"scorer.lab.poison={deep}")
     found = started(config)
-    assert found.totals.engine_failed == 1
+    assert found.tally["engine_failed"] == 1
     lost(1, tables(config.run_dir), calm["beam"])
     assert tables(config.run_dir)[SEARCHES]["policy_tokens"][1] > 0
     assert_sound(config.run_dir)
@@ -311,7 +311,7 @@ def test_a_slow_scorer_holds_back_further_problems(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(queue, "_send", counted)
         return made
 
-    assert started(config, work=work).totals.chains == problems
+    assert started(config, work=work).tally["problems"] == problems
     engine = OracleEngine(OraclePolicyConfig())
     assert Tardy.capacity < most[0] <= (1 + HIGH) * engine.capacity + Tardy.capacity + 4 * n
     assert most[0] < n * problems / 3

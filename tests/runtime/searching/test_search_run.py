@@ -239,7 +239,7 @@ def test_a_method_without_scores_loads_no_scorer(tmp_path: Path) -> None:
 
     found = compose(SEARCH, [f"data.path={data}", f"run_dir={config.run_dir}", *words]).settings()
     assert isinstance(found, SearchRunConfig)
-    assert searched(found).totals.chains == 2
+    assert searched(found).tally["problems"] == 2
     with pytest.raises(UsageError, match="asks for no scores"):
         searched(replace(found, calibration="cal.json"))
 
