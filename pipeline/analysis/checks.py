@@ -171,7 +171,7 @@ def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | Non
     """`said`: chain, step and verdict of each step with a verdict."""
     run = stored_run(storage)
     sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(storage, run, ["chain_id", "label", "value"]):
+    for frame in frames_of(run, ["chain_id", "label", "value"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
             .explode("label", "value", "step_index")

@@ -92,8 +92,8 @@ def export(config: ExportConfig) -> ExportResult:
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    refuse_without(storage, run, config.soft)
-    if has_consensus(storage, run):
+    refuse_without(run, config.soft)
+    if has_consensus(run):
         plan = with_consensus(plan)
     job = _Job(config, plan, storage, run)
     invalid = out.with_name(out.name + INVALID)
@@ -133,8 +133,8 @@ class _Job:
         self._chains = self._steps = self._steps_left_out = 0
         self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
-        self._by_consensus = has_consensus(storage, run)
-        self._trees = None if plan.of_trees is None else StoredTrees(storage, run)
+        self._by_consensus = has_consensus(run)
+        self._trees = None if plan.of_trees is None else StoredTrees(run)
         self._agreed: list[pl.DataFrame] = []
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -214,7 +214,7 @@ class _Job:
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         columns |= {*(OF_CONSENSUS if self._by_consensus else ()), *(() if self._trees is None else OF_TREES)}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
-        for unit, frame in unit_frames(self._storage, self._run, sorted(columns)):
+        for unit, frame in unit_frames(self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
             for values in frame.select(fields).iter_rows():
                 row = without_implied(LabelRow(*values))

@@ -92,7 +92,7 @@ class Run(RunDirectory):
         from pipeline.storage.stored_labels import label_shards, labels_frame
 
         run = self._stored()
-        return self._scan(label_shards(self._storage, run)) if lazy else labels_frame(self._storage, run)
+        return self._scan(label_shards(run)) if lazy else labels_frame(run)
 
     @overload
     def rollouts(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
@@ -129,7 +129,7 @@ class Run(RunDirectory):
         Where a grown input has the problem in several units, there is a tree for each of them."""
         from pipeline.storage.stored_trees import StoredTrees
 
-        return labelled_tree(StoredTrees(self._storage, self._stored()), problem)
+        return labelled_tree(StoredTrees(self._stored()), problem)
 
     def export(
         self, format: "str | Mapping[str, Any] | Format | Exporter", out: str | Path, **settings: Any
@@ -320,7 +320,7 @@ class Run(RunDirectory):
     def _labels_if_any(self, run: StoredRun) -> pl.LazyFrame | None:
         from pipeline.storage.stored_labels import label_shards
 
-        return self._scan(label_shards(self._storage, run)) if run.wholes else None
+        return self._scan(label_shards(run)) if run.wholes else None
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

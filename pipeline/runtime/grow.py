@@ -155,7 +155,7 @@ def _planned(
             f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
             "sampling.store_tokens=true, in another run_dir. `export format=preference preference.siblings=rollouts` needs none"
         )
-    harvest = read_harvest(storage, found, settings)
+    harvest = read_harvest(found, settings)
     if not harvest.counts.candidates:
         raise UsageError(_nothing_to_pick(storage, harvest.counts.deepest, found.identity.get("data.splitter")))
     picks = [each.picks for each in harvest.problems]

@@ -17,7 +17,6 @@ from pipeline.estimators.base import Estimator, Need
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard
-from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of, unit_frames, unit_labels
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef
@@ -61,8 +60,7 @@ class StoredTrees:
     Raises StoreError for a damaged file.
     """
 
-    def __init__(self, storage: Storage, run: StoredRun) -> None:
-        self._storage = storage
+    def __init__(self, run: StoredRun) -> None:
         self._run = run
         self._cut: StepCut = step_cut(settings_section(run.identity, "data", DataConfig))
         estimator = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
@@ -73,14 +71,12 @@ class StoredTrees:
     @cached_property
     def strength(self) -> float:
         """How far the values of steps are from those of the steps before, see `trees.posterior`: learned from all prefixes."""
-        return learned_strength(
-            step for frame in frames_of(self._storage, self._run, _COUNTS) for step in _measured_steps(frame)
-        )
+        return learned_strength(step for frame in frames_of(self._run, _COUNTS) for step in _measured_steps(frame))
 
     def problems(self) -> Iterator[tuple[UnitRef, ProblemTree]]:
         """The trees of all finished units, each made when it is asked for, in the order of the input. A problem of a grown
         input may be in several units."""
-        for unit, labels in unit_frames(self._storage, self._run, COLUMNS):
+        for unit, labels in unit_frames(self._run, COLUMNS):
             for tree in self.of_unit(unit, labels):
                 yield unit, tree
 
@@ -107,19 +103,19 @@ class StoredTrees:
         named = pl.any_horizontal(pl.col(*_KEYS) == name)
         problems: dict[UnitRef, list[str]] = {}
         wanted: set[str] = set()
-        for unit, keys in unit_frames(self._storage, self._run, _KEYS):
+        for unit, keys in unit_frames(self._run, _KEYS):
             problems[unit] = keys["problem_id"].unique().to_list()
             wanted.update(keys.filter(named)["problem_id"])
         found: list[ProblemTree] = []
         for unit, there in problems.items():
             if wanted.intersection(there):
-                labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
+                labels = unit_labels(self._run, unit.unit_id, COLUMNS)
                 assert labels is not None
                 chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
                 found += self.of_unit(unit, chosen)
         if not found:
             raise UsageError(
-                f"{self._storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
+                f"{self._run.storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
                 "`labels`, or the text of a problem"
             )
         return found
@@ -128,7 +124,7 @@ class StoredTrees:
         """The rollouts of a unit by problem, with their present verdicts."""
         later: dict[str, str] = {}
         for shard in self._verdicts.get(unit.unit_id, ()):
-            verdicts = read_shard(self._storage, shard, ("rollout_id", "verdict"))
+            verdicts = read_shard(self._run.storage, shard, ("rollout_id", "verdict"))
             later |= zip(*(map(str, verdicts[name].to_pylist()) for name in ("rollout_id", "verdict")), strict=True)
         found: defaultdict[str, list[WrittenRollout]] = defaultdict(list)
         for table in self._run.of_unit(unit.unit_id, ROLLOUTS, _ROLLOUTS):

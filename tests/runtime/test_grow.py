@@ -373,10 +373,10 @@ def test_several_processes_read_the_same_as_one_and_the_death_of_one_is_reported
     labelled(tmp_path, "run.unit_problems=1")
     storage = storage_at(str(tmp_path / "run"))
     stored, picking = stored_run(storage), PairsConfig(budget=100, budget_unit=BudgetUnit.rollouts)
-    alone, together = (read_harvest(storage, stored, picking, processes) for processes in (1, 3))
+    alone, together = (read_harvest(stored, picking, processes) for processes in (1, 3))
     assert len(stored.units) > 3
     assert alone.counts.candidates > 0
     assert together == alone
     assert [each.unit_id for each in alone.problems] == [unit.unit_id for unit in stored.units]
     with pytest.raises(StepvalueError, match="killed, probably for want of memory: 2 of them"):
-        read_harvest(storage, stored, Deadly(budget=100), 2)
+        read_harvest(stored, Deadly(budget=100), 2)

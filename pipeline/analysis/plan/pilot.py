@@ -115,7 +115,7 @@ def run_pilot(
         rollouts=[found.rollouts[each] for each in ids],
         tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
         tokens_of_rollouts=[found.tokens[each] for each in ids],
-        believed=_believed(storage, run, found),
+        believed=_believed(run, found),
         trials=trials_of(found.outcomes),
         solutions=found.solutions,
         summary=summary,
@@ -181,7 +181,7 @@ class _Log:
                 self.drawn_tokens[drawn.problem_id] += len(drawn.token_ids)
 
 
-def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
+def _believed(run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
     """Value and tokens per rollout of every prefix that has a value or a rollout, from the labels and the log."""
     issued: dict[str, int] = defaultdict(int)
     tokens: dict[str, int] = defaultdict(int)
@@ -193,7 +193,7 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
     estimator = estimator_for(chosen_settings(run.settings, EstimatorConfig, ESTIMATORS))
     names = ("value", "value_sd", "n_correct", "n_rollouts")
     columns = ["root_prefix_id", "prefix_ids", *(f"{at}{name}" for at in ("root_", "") for name in names)]
-    for row in rows_of(storage, run, columns):
+    for row in rows_of(run, columns):
         prefixes = [row["root_prefix_id"], *row["prefix_ids"]]
         of_prefixes = zip(*([row[f"root_{name}"], *row[name]] for name in names), strict=True)
         for prefix, (value, sd, correct, rollouts) in zip(prefixes, of_prefixes, strict=True):

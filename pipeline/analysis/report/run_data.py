@@ -105,7 +105,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
-    found = _labels(storage, run)
+    found = _labels(run)
     log = _log(run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
@@ -134,24 +134,24 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         plan=plan,
         made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
-        reliabilities=_reliabilities(storage, run),
+        reliabilities=_reliabilities(run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
         capped=cap_text(run.settings),
     )
 
 
-def _reliabilities(storage: Storage, run: StoredRun) -> Sequence[Reliability]:
+def _reliabilities(run: StoredRun) -> Sequence[Reliability]:
     shards = [shard for shard in run.edition.shards if shard.table == RELIABILITIES] if run.edition else []
     if not shards:
         return ()
-    return reliabilities(learned_from(read_shard(storage, shards[0])))
+    return reliabilities(learned_from(read_shard(run.storage, shards[0])))
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
     """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
-    frames = frames_of(storage, replace(run, units=run.units[begin:]))
+    frames = frames_of(replace(run, units=run.units[begin:]))
     rows = (row for frame in frames for row in frame.iter_rows(named=True))
     return list(islice(rows, count))
 
@@ -235,15 +235,15 @@ class _Labels:
     consensus: ConsensusSummary | None
 
 
-def _labels(storage: Storage, run: StoredRun) -> _Labels:
+def _labels(run: StoredRun) -> _Labels:
     labels = _empty(LABELS_GROWN.schema)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
     agreed = ConsensusCounter()
     first = given = 0
-    by_consensus = has_consensus(storage, run)
-    for labels in frames_of(storage, run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
+    by_consensus = has_consensus(run)
+    for labels in frames_of(run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
         steps.append(steps_of(labels, first))
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))

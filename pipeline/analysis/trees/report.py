@@ -24,7 +24,7 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
     """
     assert config.tree is not None
     run = stored_run(storage)
-    stored = StoredTrees(storage, run)
+    stored = StoredTrees(run)
     found = stored.of_problem(config.tree)
     ids = list(dict.fromkeys(each.tree.problem_id for each in found))
     if len(ids) > 1:
