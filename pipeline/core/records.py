@@ -1,6 +1,5 @@
 """The records of the pipeline, in the order in which data passes through them. Frozen, without behaviour."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, NamedTuple
@@ -537,23 +536,12 @@ class UnitTarget:
     growths: int = 0
 
 
-class Tally(Mapping[str, int]):
+class Tally(dict[str, int]):
     """Counts by name: of the rows of a kind of run, or of the input. A name that is not there counts 0. The counts of several
-    units are added name by name, and subtracted so."""
+    units are added name by name, and subtracted so. Not to be changed."""
 
-    __slots__ = ("_counts",)
-
-    def __init__(self, counts: Mapping[str, int] | None = None, **more: int) -> None:
-        self._counts = {**(counts or {}), **more}
-
-    def __getitem__(self, name: str) -> int:
-        return self._counts.get(name, 0)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._counts)
-
-    def __len__(self) -> int:
-        return len(self._counts)
+    def __missing__(self, name: str) -> int:
+        return 0
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally({name: self[name] + other[name] for name in {**self, **other}})
@@ -564,7 +552,10 @@ class Tally(Mapping[str, int]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tally) and all(self[name] == other[name] for name in {**self, **other})
 
-    def __hash__(self) -> int:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset((name, count) for name, count in self.items() if count))
 
     @property

@@ -1,7 +1,7 @@
 """Each number of a record sequence is taken once, by the first writer, and invalid records are named."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ shards = st.builds(ShardRecord, table=st.text(), file=files, sha256=st.text(), r
         number=st.just(0),
         state=st.sampled_from(CommitState),
         shards=st.lists(shards).map(tuple),
-        totals=st.builds(Tally, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
+        tally=st.builds(Tally, rows=st.integers(0), used=st.integers(), solution_tokens=st.integers(0)),
         unit_target=unit_targets,
         base=st.lists(shards, max_size=1).map(tuple),
         learned_from=st.integers(0),
@@ -138,7 +138,7 @@ def test_every_flipped_bit_of_a_record_is_noticed(tmp_path: Path) -> None:
         assert found.unreadable == (commit_name(COMMIT),) or found.commits == (COMMIT,)
 
 
-FIELDS = {**json.loads(json.dumps(asdict(COMMIT))), "check": "0" * 64}
+FIELDS = {**json.loads(encode_commit(COMMIT)), "check": "0" * 64}
 
 
 @pytest.mark.parametrize(
