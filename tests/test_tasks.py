@@ -48,6 +48,9 @@ def test_a_task_has_a_command(run_dir: str, capsys: pytest.CaptureFixture[str], 
         "__complete count_t": "count_tokens\tcount the tokens of each step",
         "__complete count_tokens token": "tokenizer=\tThe name or the folder of a tokenizer",
         f"audit run_dir={run_dir}/count_tokens": "nothing is wrong",
+        f"audit run_dir={run_dir}": "the run and its 1 task are finished",
+        f"status run_dir={run_dir}/count_tokens": f"count_tokens {steps} results of {labels.height} chains\n",
+        f"status run_dir={run_dir}": f"tasks     count_tokens: finished, {steps} results of {labels.height} chains (",
     }.items():
         assert main(words.split()) == 0, words
         assert said in capsys.readouterr().out, words

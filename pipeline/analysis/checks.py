@@ -12,9 +12,10 @@ import polars as pl
 
 from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
 from pipeline.core.shown import Shown
+from pipeline.core.tables import FINDINGS
 from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import TABLE, finding_frames, stored_check
+from pipeline.storage.stored_findings import CHECK_RUNS
 from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import stored_run
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
@@ -116,14 +117,12 @@ class CheckSummary(Shown):
 
 def check_summary(storage: Storage, name: str, *, partial: bool = False) -> CheckSummary:
     """What the verifier of this name found in the run directory `storage`, compared with its labels. Raises as
-    `stored_findings.stored_check` does, and StoreError for a damaged file."""
-    check = stored_check(storage, name, partial=partial)
+    `RunFolder.read` does, and StoreError for a damaged file."""
+    check = CHECK_RUNS.read(storage, name, partial=partial)
     found: Counter[tuple[int, str, str, str | None]] = Counter()
     chains = 0
     said = []
-    text = pl.col("verdict", "covers").cast(pl.String)
-    for frame in finding_frames(check, ["row", *_KEY, "verdict", "covers", "fault"]):
-        frame = frame.with_columns(text)
+    for frame in check.frames(FINDINGS, ["row", *_KEY, "verdict", "covers", "fault"]):
         chains += frame["row"].n_unique()
         counted = frame.group_by("step_index", "verdict", "covers", "fault").len()
         found.update(
@@ -133,7 +132,7 @@ def check_summary(storage: Storage, name: str, *, partial: bool = False) -> Chec
     has_labels = NAME in storage.names("")
     return CheckSummary(
         name=name,
-        folder=f"{check.storage.run_dir}/{TABLE}",
+        folder=f"{check.storage.run_dir}/{FINDINGS.name}",
         counts=_counts(chains, found),
         against=_against_labels(storage, pl.concat(said)) if has_labels and said else None,
     )
@@ -172,7 +171,7 @@ def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | Non
     """`said`: chain, step and verdict of each step with a verdict."""
     run = stored_run(storage)
     sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(storage, run, ["chain_id", "label", "value"]):
+    for frame in frames_of(run, ["chain_id", "label", "value"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
             .explode("label", "value", "step_index")

@@ -16,8 +16,7 @@ from pipeline.core.errors import RunConflict, StoreError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
 from pipeline.core.records import Finish, Reading
-from pipeline.core.tables import READINGS as READINGS_TABLE
-from pipeline.core.tables import NewReading, readings_of, turns_of
+from pipeline.core.tables import CRITIQUES, READINGS, NewReading, readings_of, turns_of
 from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import read_critique
 from pipeline.judges.registry import JUDGES, judge_for
@@ -26,14 +25,7 @@ from pipeline.storage.editions import arrange, current_edition, current_files, n
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.shards import write_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import (
-    READINGS,
-    StoredJudge,
-    critique_tables,
-    judge_at,
-    judge_names,
-    judge_storage,
-)
+from pipeline.storage.stored_critiques import JUDGE_RUNS, StoredJudge
 from pipeline.storage.units import unit_chains
 
 Reader = Callable[[pa.Table, pa.Table], list[Reading]]
@@ -61,11 +53,11 @@ def reader_of(settings: Settings) -> Reader:
 def reread_lines(storage: Storage, *, lock: bool) -> Iterator[str]:
     """Read the critiques of each judge of a run again, and say in a line what became of them. A judge that cannot be read, is
     unfinished or is at work is left as it is. Raises StoreError for a run directory that cannot be read."""
-    for name in judge_names(storage):
-        own = judge_storage(storage, name)
+    for name in JUDGE_RUNS.names(storage):
+        own = JUDGE_RUNS.at(storage, name)
         try:
             with hold_lock(own, lock=lock):
-                critiques, changed = _reread(own, judge_at(own))
+                critiques, changed = _reread(JUDGE_RUNS.read(storage, name))
         except (UsageError, StoreError, RunConflict, ValueError) as error:
             yield f"judge {name}: not read again: {error}"
             continue
@@ -76,26 +68,27 @@ def reread_lines(storage: Storage, *, lock: bool) -> Iterator[str]:
             yield f"{read}, and all say what they said before"
 
 
-def _reread(own: Storage, judge: StoredJudge) -> tuple[int, int]:
+def _reread(judge: StoredJudge) -> tuple[int, int]:
     """Read the critiques of a judge again. Returns the number of critiques, and how many readings have changed; if any has,
     there is a new edition of readings."""
-    reader = reader_of(judge.run.identity)
-    editions, _ = repaired_editions(own, judge.run.wholes)
-    units = {unit.unit_id: unit for unit in judge.run.units}
+    own = judge.storage
+    reader = reader_of(judge.identity)
+    editions, _ = repaired_editions(own, judge.wholes)
     critiques = changed = 0
     tables: dict[str, pa.Table] = {}
-    for unit_id, table in critique_tables(judge):
-        readings = reader(table, unit_chains(own, units[unit_id]))
+    for unit, table in judge.tables(CRITIQUES):
+        readings = reader(table, unit_chains(own, unit))
         ids = map(str, table["critique_id"].to_pylist())
-        tables[unit_id] = READINGS_TABLE.to_table(list(map(NewReading, ids, readings)))
+        tables[unit.unit_id] = READINGS.to_table(list(map(NewReading, ids, readings)))
         critiques += table.num_rows
         changed += sum(was != now for was, now in zip(readings_of(table), readings, strict=True))
-    edition = current_edition(editions, judge.run.wholes)
+    edition = current_edition(editions, judge.wholes)
     if changed:
         files = [
-            write_shard(own, READINGS, content_id(READINGS, unit_id), [table]) for unit_id, table in tables.items()
+            write_shard(own, READINGS.name, content_id(READINGS.name, unit_id), [table])
+            for unit_id, table in tables.items()
         ]
-        edition = new_edition(editions, judge.run.wholes, {"parser_version": PARSER_VERSION}, files, command="regrade")
+        edition = new_edition(editions, judge.wholes, {"parser_version": PARSER_VERSION}, files, command="regrade")
         publish_or_refuse(own, edition)
-    arrange(own, current_files((judge.run.staged, *judge.run.wholes.values()), edition))
+    arrange(own, current_files((*judge.planned, *judge.wholes.values()), edition))
     return critiques, changed

@@ -48,9 +48,10 @@ from pipeline.storage.objects import each
 from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
 from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import judge_names, judge_storage
-from pipeline.storage.stored_findings import check_names, check_storage
-from pipeline.storage.stored_run import readable_identity
+from pipeline.storage.stored_critiques import JUDGE_RUNS
+from pipeline.storage.stored_findings import CHECK_RUNS
+from pipeline.storage.stored_run import RunFolder, readable_identity
+from pipeline.storage.tasks import TASKS, task_runs
 from pipeline.storage.units import units_of
 
 SILENT_SECONDS = 60.0
@@ -112,7 +113,7 @@ class RunStatus:
     lacks. `rule`: the label rule in words, empty while no unit is whole. `edition`: the number of the current edition; None:
     the labels are those of `label` itself. `edition_command`: the command that made the edition, empty without one. `pace`: of
     the start that `condition` refers to. `plan_fault`: why `plan.json` cannot be read. `command`: whose run it is. `judges`,
-    `checks`: those of a run of `label`, by name; `checks` by that of the verifier.
+    `checks`, `tasks`: the runs in a run of `label`, by name: `checks` by that of the verifier, `tasks` of plug-ins by command.
     """
 
     run_dir: str
@@ -133,12 +134,12 @@ class RunStatus:
     command: str = LABEL
     judges: "tuple[ObservedPart, ...]" = ()
     checks: "tuple[ObservedPart, ...]" = ()
+    tasks: "tuple[ObservedPart, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPart:
-    """A judge of a run, or its check by a verifier. `status`: of its own run; None where that cannot be read, and `fault` says
-    why."""
+    """A run in a run. `status`: None where it cannot be read, and `fault` says why."""
 
     name: str
     status: RunStatus | None = None
@@ -185,16 +186,18 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         planned=planned,
         plan_fault=fault,
         command=command,
-        judges=tuple(_part(name, judge_storage(storage, name), now) for name in judge_names(storage)),
-        checks=tuple(_part(name, check_storage(storage, name), now) for name in check_names(storage)),
+        judges=tuple(_parts(storage, JUDGE_RUNS, now)),
+        checks=tuple(_parts(storage, CHECK_RUNS, now)),
+        tasks=tuple(part for name in TASKS.names() for part in _parts(storage, task_runs(name), now)),
     )
 
 
-def _part(name: str, own: Storage, now: float) -> ObservedPart:
-    try:
-        return ObservedPart(name=name, status=run_status(own, now))
-    except (StoreError, UsageError) as error:
-        return ObservedPart(name=name, fault=str(error))
+def _parts(storage: Storage, folder: RunFolder[Any], now: float) -> Iterator[ObservedPart]:
+    for name in folder.names(storage):
+        try:
+            yield ObservedPart(name=name, status=run_status(folder.at(storage, name), now))
+        except (StoreError, UsageError) as error:
+            yield ObservedPart(name=name, fault=str(error))
 
 
 def lines(status: RunStatus) -> Iterator[str]:
@@ -215,8 +218,9 @@ def lines(status: RunStatus) -> Iterator[str]:
         yield _line("rule", printable(status.rule))
         if status.edition is not None:
             yield _line("edition", printable(f"{status.edition}, made by `{status.edition_command}`"))
-    yield from _parts("judges", status.judges, "critique")
-    yield from _parts("checks", status.checks, "step")
+    yield from _part_lines("judges", status.judges, "critique")
+    yield from _part_lines("checks", status.checks, "step")
+    yield from _part_lines("tasks", status.tasks, "result")
     yield from _now(status)
     yield from _cost(status)
     again = f"start `{status.command}` again, which repeats the work that is lost"
@@ -329,8 +333,8 @@ def _of_models(tally: Tally) -> str:
     return f"{tally['tokens']:,} of the policy" + (f", {scorer:,} computed by the scorer" if scorer else "")
 
 
-def _parts(name: str, parts: Sequence[ObservedPart], noun: str) -> Iterator[str]:
-    """A line for each judge, or each check, of a run. `noun`: what there is of it."""
+def _part_lines(name: str, parts: Sequence[ObservedPart], noun: str) -> Iterator[str]:
+    """A line for each of the runs in a run. `noun`: what they hold."""
     for at, part in enumerate(parts):
         found = part.status
         if found is None:
@@ -346,7 +350,7 @@ def _parts(name: str, parts: Sequence[ObservedPart], noun: str) -> Iterator[str]
 def as_json(status: RunStatus) -> dict[str, object]:
     """`RunStatus` as a JSON object, with `condition.seen.start` but without its samples."""
     fields = asdict(status)
-    for found in (fields, *(part["status"] for part in (*fields["judges"], *fields["checks"]))):
+    for found in (fields, *(part["status"] for part in (*fields["judges"], *fields["checks"], *fields["tasks"]))):
         if found:
             for name, tally in (("totals", found.pop("tally")), ("unfinished", found["unfinished"])):
                 found[name] = asdict(tally.totals) if found["command"] == LABEL else dict(tally)

@@ -11,7 +11,7 @@ from pipeline.core.formatting import format_count
 
 if TYPE_CHECKING:
     from pipeline.runtime.grow import Grown, PlannedGrowth
-    from pipeline.storage.stored_growths import GrownCounts
+    from pipeline.storage.stored_run import GrownCounts
 
 
 UNSPENT = 0.05

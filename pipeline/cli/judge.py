@@ -31,9 +31,9 @@ def _estimated(config: JudgeRunConfig, plan: "Estimate") -> Iterator[str]:
 
 def _ended(config: JudgeRunConfig, found: "Summary") -> bool:
     from pipeline.storage.location import storage_at
-    from pipeline.storage.stored_critiques import critique_counts, judge_at
+    from pipeline.storage.stored_critiques import JUDGE_RUNS, critique_counts
 
-    counts = critique_counts(judge_at(storage_at(found.run_dir)))
+    counts = critique_counts(JUDGE_RUNS.read(storage_at(config.run_dir), config.judge.name))
     says = counts.kinds[ReadingKind.ERROR] + counts.kinds[ReadingKind.NO_ERROR]
     lines = [
         f"judged {format_count(counts.chains, 'chain')} with {format_count(counts.critiques, 'critique')}: "

@@ -25,7 +25,6 @@ from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import label_rule
@@ -93,8 +92,8 @@ def export(config: ExportConfig) -> ExportResult:
     plan = plan_of(config, load_encoder(config.tokenizer) if config.tokenizer else None)
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
-    refuse_without(storage, run, config.soft)
-    if has_consensus(storage, run):
+    refuse_without(run, config.soft)
+    if has_consensus(run):
         plan = with_consensus(plan)
     job = _Job(config, plan, storage, run)
     invalid = out.with_name(out.name + INVALID)
@@ -110,7 +109,7 @@ def export(config: ExportConfig) -> ExportResult:
         if job.left_out:
             (folder / LEFT_OUT).write_bytes(_lines(job.left_out))
         card = data_card(
-            config, plan, exported, _made_with(run), label_rule(_labelled_with(run.settings)), _totals(run)
+            config, plan, exported, _made_with(run), label_rule(_labelled_with(run.settings)), run.tally.totals
         )
         (folder / CARD).write_text(card, encoding="utf-8")
         files = {name.partition(".")[0]: out / name for name in exported.files}
@@ -134,8 +133,8 @@ class _Job:
         self._chains = self._steps = self._steps_left_out = 0
         self._given_outcomes: set[str] = set()
         self._files: dict[str, FileCounts] = {}
-        self._by_consensus = has_consensus(storage, run)
-        self._trees = None if plan.of_trees is None else StoredTrees(storage, run)
+        self._by_consensus = has_consensus(run)
+        self._trees = None if plan.of_trees is None else StoredTrees(run)
         self._agreed: list[pl.DataFrame] = []
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
@@ -215,7 +214,7 @@ class _Job:
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         columns |= {*(OF_CONSENSUS if self._by_consensus else ()), *(() if self._trees is None else OF_TREES)}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
-        for unit, frame in unit_frames(self._storage, self._run, sorted(columns)):
+        for unit, frame in unit_frames(self._run, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
             for values in frame.select(fields).iter_rows():
                 row = without_implied(LabelRow(*values))
@@ -364,10 +363,6 @@ def _without_folders(model: object) -> object:
     """A model as its folder is called; names of the Hub stay whole."""
     is_path = isinstance(model, str) and model.startswith(("/", "~", "."))
     return PurePath(str(model)).name if is_path else model
-
-
-def _totals(run: StoredRun) -> Totals:
-    return sum((whole.totals for whole in run.wholes.values()), Totals())
 
 
 def _count(counts: FileCounts, chosen: Sequence[ExportRow]) -> None:

@@ -24,7 +24,7 @@ def stored_summary(storage: Storage, run: StoredRun, called: Summary | None) -> 
     from pipeline.analysis.report.run_data import staged_input
 
     staged = staged_input(storage, run.identity)
-    tally = sum((whole.tally for whole in run.wholes.values()), staged.tally if staged else Tally())
+    tally = run.tally + (staged.tally if staged else Tally())
     before = called or Summary(
         run_dir=storage.run_dir,
         tally=tally,
@@ -53,8 +53,8 @@ def run_lines(storage: Storage, run: StoredRun, summary: Summary, labels: pl.Laz
     yield from totals_lines(summary.totals)
     if made_up := made_up_text(run.identity):
         yield f"policy    {made_up}"
-    if run.incomplete:
-        yield f"units     {format_unfinished(run.incomplete, len(run.units))}: `label` with the same run_dir continues the run"
+    if run.unfinished:
+        yield f"units     {format_unfinished(run.unfinished, len(run.units))}: `label` with the same run_dir continues the run"
     if labels is not None:
         yield from _steps(labels)
         yield f"labels    {storage.run_dir}/labels/*.parquet"

@@ -26,13 +26,11 @@ from pipeline.python.overrides import (
 )
 from pipeline.python.process import done_for_call
 from pipeline.python.tree import LabelledTree, labelled_tree
-from pipeline.storage.location import storage_at
 from pipeline.storage.shards import ASIDE, ShardRecord, aside_name, read_shard
-from pipeline.storage.stored_chain_run import stored_chain_run
-from pipeline.storage.stored_critiques import critique_frames, judge_names, stored_judge
-from pipeline.storage.stored_findings import check_names, finding_frames, stored_check
-from pipeline.storage.stored_run import StoredRun, stored_run
-from pipeline.storage.tasks import TASKS
+from pipeline.storage.stored_critiques import JUDGE_RUNS
+from pipeline.storage.stored_findings import CHECK_RUNS
+from pipeline.storage.stored_run import GrownCounts, StoredRun, stored_run
+from pipeline.storage.tasks import TASKS, task_runs
 
 if TYPE_CHECKING:
     from pipeline.analysis.agree.judge import ScoreAgreement
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from pipeline.runtime.objects import Given
     from pipeline.runtime.scoring.files import Scored
     from pipeline.storage.stored_critiques import CritiqueCounts
-    from pipeline.storage.stored_growths import GrownCounts
     from pipeline.verifiers.base import Verifier
 
 
@@ -81,7 +78,7 @@ class Run(RunDirectory):
     @property
     def finished(self) -> bool:
         """Whether all of the input is labelled. `label` with the same `run_dir` continues an unfinished run."""
-        return not self._stored().incomplete
+        return not self._stored().unfinished
 
     @overload
     def labels(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
@@ -95,7 +92,7 @@ class Run(RunDirectory):
         from pipeline.storage.stored_labels import label_shards, labels_frame
 
         run = self._stored()
-        return self._scan(label_shards(self._storage, run)) if lazy else labels_frame(self._storage, run)
+        return self._scan(label_shards(run)) if lazy else labels_frame(run)
 
     @overload
     def rollouts(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
@@ -132,7 +129,7 @@ class Run(RunDirectory):
         Where a grown input has the problem in several units, there is a tree for each of them."""
         from pipeline.storage.stored_trees import StoredTrees
 
-        return labelled_tree(StoredTrees(self._storage, self._stored()), problem)
+        return labelled_tree(StoredTrees(self._stored()), problem)
 
     def export(
         self, format: "str | Mapping[str, Any] | Format | Exporter", out: str | Path, **settings: Any
@@ -206,7 +203,7 @@ class Run(RunDirectory):
         done_for_call(JUDGE, self._asked(asked, objects, settings), objects, progress=progress)
         # `audit` and `regrade` read critiques with it.
         self._objects = (*self._objects, *(each for each in objects if each.section == "judge"))
-        return critique_counts(stored_judge(self._storage, name))
+        return critique_counts(JUDGE_RUNS.read(self._storage, name))
 
     def grow(
         self,
@@ -275,32 +272,30 @@ class Run(RunDirectory):
 
     def frame(self, name: str) -> pl.DataFrame:
         """The rows of the command `name` of a plug-in on this run, in the order of the input, of its finished units."""
-        own = storage_at(f"{self.run_dir}/{name}")
-        return stored_chain_run(own, name, partial=True).frame(TASKS.load(name).table)
+        return task_runs(name).read(self._storage, name, partial=True).frame(TASKS.load(name).table)
 
     @property
     def verifiers(self) -> list[str]:
         """The names of the verifiers that have checked this run, those that are unfinished too."""
-        return check_names(self._storage)
+        return CHECK_RUNS.names(self._storage)
 
     def checks(self, *names: str, partial: bool = False) -> pl.DataFrame:
         """The findings of the verifiers `names`, or of all that have checked this run: one row per step, in the order of the
         input, one verifier after the other; see pipeline/storage/README.md for the columns. `partial`: also those of a verifier
         that is unfinished."""
-        found = [stored_check(self._storage, name, partial=partial) for name in names or self.verifiers]
-        frames = [frame for each in found for frame in finding_frames(each)]
+        found = [CHECK_RUNS.read(self._storage, name, partial=partial) for name in names or self.verifiers]
+        frames = [frame for each in found for frame in each.frames(FINDINGS)]
         return pl.concat(frames) if frames else pl.DataFrame(FINDINGS.schema.empty_table())
 
     @property
     def judges(self) -> list[str]:
         """The names of the judges of this run, unfinished ones too."""
-        return judge_names(self._storage)
+        return JUDGE_RUNS.names(self._storage)
 
     def critiques(self, name: str, *, partial: bool = False) -> pl.DataFrame:
         """The critiques of a judge, one row per vote, in the order of the input, each as it was read last; see
         pipeline/storage/README.md for the columns. `partial`: also those of a judge that is unfinished."""
-        frames = list(critique_frames(stored_judge(self._storage, name, partial=partial)))
-        return pl.concat(frames) if frames else pl.DataFrame(CRITIQUES.schema.empty_table())
+        return JUDGE_RUNS.read(self._storage, name, partial=partial).frame(CRITIQUES)
 
     def calibrate(self, scores: str | Path, out: str | Path, **settings: Any) -> "CalibrationReport":
         """Fit a calibration of the step scores in a file or folder to the rollouts of this run, and write it to the file `out`.
@@ -314,7 +309,7 @@ class Run(RunDirectory):
     def _outline(self) -> tuple[int, int, list[str]]:
         run = self._stored()
         lines = run_lines(self._storage, run, self._summary_of(run), self._labels_if_any(run))
-        return run.incomplete, len(run.units), list(lines)
+        return run.unfinished, len(run.units), list(lines)
 
     def _stored(self) -> StoredRun:
         return stored_run(self._storage)
@@ -325,7 +320,7 @@ class Run(RunDirectory):
     def _labels_if_any(self, run: StoredRun) -> pl.LazyFrame | None:
         from pipeline.storage.stored_labels import label_shards
 
-        return self._scan(label_shards(self._storage, run)) if run.wholes else None
+        return self._scan(label_shards(run)) if run.wholes else None
 
     def _logged(self, table: str) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve

@@ -10,25 +10,14 @@ from pipeline.core.errors import UsageError
 from pipeline.core.formatting import printable
 from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
-from pipeline.core.table import TABLES
-from pipeline.core.tables import REJECTS
+from pipeline.core.tables import CANDIDATES, REJECTS, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.python.directory import RunDirectory
 from pipeline.python.solved import Solved, solved_of
 from pipeline.storage.shards import read_shard
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SAMPLES,
-    SEARCHES,
-    STEP_SCORES,
-    StoredSearch,
-    search_frames,
-    stored_search,
-)
+from pipeline.storage.stored_search import StoredSearch, stored_search
 
 if TYPE_CHECKING:
     from pipeline.analysis.searches.trees import Tree, TreeNode
-
-_REJECTS = "rejects"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -94,33 +83,33 @@ class SearchRun(RunDirectory):
     @property
     def settings(self) -> dict[str, object]:
         """What makes the run what it is, by dotted key: its settings, and the identity of its input, models and versions."""
-        return dict(self._stored().run.identity)
+        return dict(self._stored().identity)
 
     @property
     def finished(self) -> bool:
         """Whether all problems are searched. `search` with the same `run_dir` continues an unfinished run."""
-        return not self._stored().run.unfinished
+        return not self._stored().unfinished
 
     def searches(self) -> pl.DataFrame:
         """One row per problem, in the order of the input: what was chosen, how sure the method is of it, and what it cost; see
         pipeline/storage/README.md for the columns."""
-        return self._table(SEARCHES)
+        return self._stored().frame(SEARCHES)
 
     def candidates(self) -> pl.DataFrame:
         """One row per chain that a search chose from, with the scores of its steps."""
-        return self._table(CANDIDATES)
+        return self._stored().frame(CANDIDATES)
 
     def samples(self) -> pl.DataFrame:
         """The log of the policy: one row per sample, which is one or more steps."""
-        return self._table(SAMPLES)
+        return self._stored().frame(SAMPLES)
 
     def step_scores(self) -> pl.DataFrame:
         """The log of the scorer: one row per beginning of a chain that it was asked about."""
-        return self._table(STEP_SCORES)
+        return self._stored().frame(STEP_SCORES)
 
     def rejects(self) -> pl.DataFrame:
         """Rows of the input that could not be used, each with a reason. Empty where all could."""
-        shards = [shard for shard in self._stored().run.staged.shards if shard.table == _REJECTS]
+        shards = [shard for shard in self._stored().planned[0].shards if shard.table == REJECTS.name]
         frames = [pl.DataFrame(read_shard(self._storage, shard)) for shard in shards]
         return pl.concat(frames) if frames else pl.DataFrame(REJECTS.schema.empty_table())
 
@@ -128,12 +117,12 @@ class SearchRun(RunDirectory):
         """What was found, one object per search, in the order of the input. `problem`: of one problem alone, by its
         `problem_id` or your own id of its row. Raises UsageError for a problem that is not there."""
         stored = self._stored()
-        searches = self._table(SEARCHES)
+        searches = self._stored().frame(SEARCHES)
         if problem is not None:
             searches = _of(searches, problem)
-        candidates = self._table(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
+        candidates = self._stored().frame(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
         by_row = {row: frame.to_dicts() for (row,), frame in candidates.group_by("row", maintain_order=True)}
-        least = stored.run.identity.get("search.reliability")
+        least = stored.identity.get("search.reliability")
         reliability = None if least is None else float(str(least))
         return [
             solved_of(row, by_row.get(row["row"], []), stored.accept, reliability)
@@ -145,7 +134,7 @@ class SearchRun(RunDirectory):
         that is not there."""
         from pipeline.analysis.searches.trees import searched_problems
 
-        row = _of(self._table(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
+        row = _of(self._stored().frame(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
         for found in searched_problems(self._stored()):
             for each in found:
                 if each.search["row"] == row:
@@ -156,14 +145,10 @@ class SearchRun(RunDirectory):
         from pipeline.analysis.searches.page import load_search_data
 
         found = load_search_data(self._stored())
-        return found.run.unfinished, len(found.run.units), list(found.lines())
+        return found.stored.unfinished, len(found.stored.units), list(found.lines())
 
     def _stored(self) -> StoredSearch:
         return stored_search(self._storage, partial=True)
-
-    def _table(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
-        frames = list(search_frames(self._stored(), table, columns))
-        return pl.concat(frames) if frames else pl.DataFrame(TABLES[table].schema.empty_table())
 
 
 def _of(searches: pl.DataFrame, problem: str) -> pl.DataFrame:

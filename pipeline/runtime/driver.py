@@ -204,8 +204,8 @@ class LabelTask(Task[LabelConfig]):
     ) -> Arranged:
         editions, damaged = repaired_editions(storage, after.wholes)
         labelled = StoredRun(
+            storage=storage,
             identity=run_identity,
-            present=run_identity,
             units=tuple(units),
             wholes=after.wholes,
             editions=editions,

@@ -42,8 +42,7 @@ from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_growths import GrownCounts, grown_counts
-from pipeline.storage.stored_run import StoredRun, refuse_incomplete, stored_run
+from pipeline.storage.stored_run import GrownCounts, StoredRun, stored_run
 
 _BUDGET, _UNIT, _PICK = "grow.budget", "grow.budget_unit", "grow.pick"
 _NAMES = {_PICK, "grow.plugin"}
@@ -99,7 +98,7 @@ def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, r
         config_here = replace(label, run_dir=storage.run_dir)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
             summary = run_held(LabelTask(config_here), storage, recorded, found.present, hiring, beat, stop, run)
-        counts = grown_counts(storage)
+        counts = stored_run(storage).grown_counts()
     return Grown(summary=summary, planned=planned, counts=counts)
 
 
@@ -147,7 +146,7 @@ def _planned(
     Raises UsageError as `_left_of` does, for an unfinished run, for one whose rollouts have no tokens, or whose splitter cuts
     them nowhere, and for a budget that pays for nothing.
     """
-    refuse_incomplete(storage, found)
+    found.refuse_unfinished()
     budget = _left_of(storage, settings, growths)
     if budget is None:
         return None
@@ -156,7 +155,7 @@ def _planned(
             f"{storage.run_dir} does not have the tokens of its rollouts, which `grow` continues: label with "
             "sampling.store_tokens=true, in another run_dir. `export format=preference preference.siblings=rollouts` needs none"
         )
-    harvest = read_harvest(storage, found, settings)
+    harvest = read_harvest(found, settings)
     if not harvest.counts.candidates:
         raise UsageError(_nothing_to_pick(storage, harvest.counts.deepest, found.identity.get("data.splitter")))
     picks = [each.picks for each in harvest.problems]
@@ -225,7 +224,7 @@ def _left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]
         )
     if all(before.get(key) == value for key, value in _settings(settings).items()):
         return None
-    before_it = spent(grown_counts(storage), settings.budget_unit)
+    before_it = spent(stored_run(storage).grown_counts(), settings.budget_unit)
     if before_it >= budget:
         raise UsageError(
             f"earlier growths of {storage.run_dir} have cost {before_it:,} {settings.budget_unit.value}, and "

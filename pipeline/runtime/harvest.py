@@ -22,8 +22,6 @@ from pipeline.estimators.registry import ESTIMATORS
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import MOST_PICKS, problem_of
 from pipeline.storage.commits import EDITION, RecordSequence
-from pipeline.storage.location import storage_at
-from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
 from pipeline.storage.units import UnitRef
@@ -79,22 +77,22 @@ class Harvest:
     fair: FairRounds
 
 
-def read_harvest(storage: Storage, run: StoredRun, settings: PickerConfig, processes: int | None = None) -> Harvest:
+def read_harvest(run: StoredRun, settings: PickerConfig, processes: int | None = None) -> Harvest:
     """What the rollouts of all finished units wrote. `processes`: how many read; None: as many as are worth their start.
 
     Raises StoreError for a damaged file, and StepvalueError if a process is killed.
     """
     # A unit promotes by the verdicts that its own rollouts have, so later ones do not count here either.
     run = replace(run, editions=RecordSequence(kind=EDITION, sequence_id=""))
-    trees = StoredTrees(storage, run)
+    trees = StoredTrees(run)
     found = Harvest(strength=trees.strength, fair=trees.fair)
     if processes is None:
         rollouts = sum(whole.totals.rollouts for whole in run.wholes.values())
         processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, rollouts // LARGE)
     if processes > 1:
-        parts = _read_elsewhere(processes, run.units, storage.run_dir, run, settings, trees.strength)
+        parts = _read_elsewhere(processes, run.units, run, settings, trees.strength)
     else:
-        parts = iter([_Reader(storage, run, settings, trees.strength).read(run.units)])
+        parts = iter([_Reader(run, settings, trees.strength).read(run.units)])
     for counts, problems in parts:
         found.counts += counts
         found.problems += problems
@@ -107,8 +105,7 @@ _Part = tuple[HarvestCounts, list[ProblemPicks]]
 class _Reader:
     """Reads units of a run."""
 
-    def __init__(self, storage: Storage, run: StoredRun, settings: PickerConfig, strength: float) -> None:
-        self._storage = storage
+    def __init__(self, run: StoredRun, settings: PickerConfig, strength: float) -> None:
         self._run = run
         self._settings = settings
         self._strength = strength
@@ -117,7 +114,7 @@ class _Reader:
 
     def read(self, units: Sequence[UnitRef]) -> _Part:
         counts, problems = HarvestCounts(), []
-        for unit, each in StoredTrees(self._storage, replace(self._run, units=tuple(units))).problems():
+        for unit, each in StoredTrees(replace(self._run, units=tuple(units))).problems():
             problems.append(self._problem(unit, each, counts))
         return counts, problems
 
@@ -148,12 +145,12 @@ class _Reader:
 
 
 def _read_elsewhere(
-    processes: int, units: Sequence[UnitRef], run_dir: str, run: StoredRun, settings: PickerConfig, strength: float
+    processes: int, units: Sequence[UnitRef], run: StoredRun, settings: PickerConfig, strength: float
 ) -> Iterator[_Part]:
     """Parts of the run in their order, each read by one of several processes."""
     tasks = [units[begin : begin + _MOST_UNITS] for begin in range(0, len(units), _MOST_UNITS)]
     # A fork of a process with threads, as Arrow's and Ray's, may hang.
-    given = (os.getpid(), run_dir, run, settings, strength)
+    given = (os.getpid(), run, settings, strength)
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _begin, given)
     try:
         yield from pool.map(_read_here, tasks)
@@ -170,12 +167,12 @@ _reader: _Reader | None = None
 """In a child: what it reads with."""
 
 
-def _begin(parent: int, run_dir: str, run: StoredRun, settings: PickerConfig, strength: float) -> None:
+def _begin(parent: int, run: StoredRun, settings: PickerConfig, strength: float) -> None:
     """In a child, first of all. Ctrl-C goes to all processes of a terminal, and the parent's cancels what is left."""
     global _reader  # a pool passes nothing else from its initializer to its tasks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _reader = _Reader(storage_at(run_dir), run, settings, strength)
+    _reader = _Reader(run, settings, strength)
 
 
 def _end_with(parent: int) -> None:

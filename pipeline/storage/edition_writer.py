@@ -23,7 +23,7 @@ from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, InputRow, SampledSolution, Trials
-from pipeline.core.tables import OUTCOMES, PROMOTIONS, SOLUTIONS
+from pipeline.core.tables import OUTCOMES, PROMOTIONS, ROLLOUTS, SOLUTIONS
 from pipeline.data.grown import in_rounds, with_passed
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -145,10 +145,9 @@ class EditionWriter:
                 replace(chain, final_answer=answer, outcome=outcome)
                 for chain, (answer, outcome) in zip(chains, judged.outcomes, strict=True)
             ]
-        shards = self._run.wholes[ref.unit_id].shards
-        log = (read_shard(self._storage, shard, OUTCOMES) for shard in shards if shard.table == "rollouts")
+        log = self._run.of_unit(ref.unit_id, ROLLOUTS, OUTCOMES)
         outcomes = with_verdicts(rollout_outcomes_of(log), self._table(verdicts))
-        promoted = (read_shard(self._storage, shard) for shard in shards if shard.table == "promotions")
+        promoted = self._run.of_unit(ref.unit_id, PROMOTIONS)
         promotions = in_rounds(each for table in promoted for each in PROMOTIONS.from_table(table))
         own = trials_of(outcomes.values())
         trials = trials_of(with_passed(outcomes, promotions).values()) if promotions else own
@@ -201,10 +200,7 @@ class EditionWriter:
         self._shards.append(replace(shard, file=shard.file.replace(ASIDE, name, 1)))
 
     def _judgement(self, judge: Judging, ref: UnitRef, chains: Sequence[Chain]) -> _Judged:
-        drawn, rollouts = (
-            [read_shard(self._storage, shard) for shard in self._run.wholes[ref.unit_id].shards if shard.table == name]
-            for name in ("solutions", "rollouts")
-        )
+        drawn, rollouts = (self._run.of_unit(ref.unit_id, table) for table in (SOLUTIONS, ROLLOUTS))
         new = judge(
             StoredUnit(
                 drawn=[solution for table in drawn for solution in SOLUTIONS.from_table(table)],

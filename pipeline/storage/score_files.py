@@ -15,15 +15,12 @@ import pyarrow.compute as pc
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError
 from pipeline.core.records import FAILED, TOO_LONG, UNREADABLE, Tally
-from pipeline.core.tables import CALIBRATED_SCORES
+from pipeline.core.tables import CALIBRATED_SCORES, SCORES
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SCORE
-from pipeline.storage.shards import ShardRecord, intact_bytes
-from pipeline.storage.storage import Storage
-from pipeline.storage.stored_chain_run import stored_chain_run
+from pipeline.storage.shards import intact_bytes
+from pipeline.storage.stored_run import StoredTask, stored_task
 
-TABLE = "scores"
-"""The table of a run of `score`."""
 JSONL, PARQUET = ".jsonl", ".parquet"
 _REMEDY = "name a file that `python -m pipeline score` has written"
 _NAMES = ("chain_id", "problem_id")
@@ -37,7 +34,10 @@ def score_files(key: str, path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     if (path / RUN_RECORD).exists():
-        return [path / shard.file for shard in score_shards(storage_at(str(path)))]
+        run = stored_task(storage_at(str(path)), SCORE, StoredTask)
+        for shard in run.shards(SCORES):
+            intact_bytes(run.storage, shard)
+        return [path / shard.file for shard in run.shards(SCORES)]
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in (JSONL, PARQUET) and file.name[0] != ".")
     if not files:
         raise InputError(f"{key}={path}: the folder holds no file that ends in {PARQUET} or {JSONL}; {_REMEDY}")
@@ -89,17 +89,6 @@ def _no_number(path: Path) -> str | None:
             if found:
                 return f"line {number} holds {found[0]}, which is no number"
     return None
-
-
-def score_shards(storage: Storage) -> list[ShardRecord]:
-    """The files with the scores of a finished run of `score`, in the order of its input; each is as it was committed.
-
-    Raises UsageError for a directory without such a run, StoreError for a damaged one.
-    """
-    shards = list(stored_chain_run(storage, SCORE).shards(TABLE))
-    for shard in shards:
-        intact_bytes(storage, shard)
-    return shards
 
 
 def score_tally(scores: pa.Table) -> Tally:

@@ -33,28 +33,26 @@ def label_frames(storage: Storage, columns: Sequence[str] | None = None) -> Iter
     """The current labels: one frame per complete unit that has labels, in the order of the input. All chains of a problem are
     in one frame. `columns`: the columns to read. Those that some labels do not have may be among them, and are null there;
     `grown` is false. Raises as `stored_run` does, and StoreError for a damaged file."""
-    yield from frames_of(storage, stored_run(storage), columns)
+    yield from frames_of(stored_run(storage), columns)
 
 
-def frames_of(storage: Storage, run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+def frames_of(run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
     """Like `label_frames`, for a run whose records are already read."""
-    return (frame for _, frame in unit_frames(storage, run, columns))
+    return (frame for _, frame in unit_frames(run, columns))
 
 
-def unit_frames(
-    storage: Storage, run: StoredRun, columns: Sequence[str] | None = None
-) -> Iterator[tuple[UnitRef, pl.DataFrame]]:
+def unit_frames(run: StoredRun, columns: Sequence[str] | None = None) -> Iterator[tuple[UnitRef, pl.DataFrame]]:
     """The labels of each unit that has some, in the order of the input. Raises as `frames_of` does."""
     current = current_shards(run.wholes, run.edition)
     for unit in run.units:
         for shard in current.get(unit.unit_id, ()):
-            yield unit, _frame(storage, shard, columns)
+            yield unit, _frame(run.storage, shard, columns)
 
 
-def unit_labels(storage: Storage, run: StoredRun, unit_id: str, columns: Sequence[str]) -> pl.DataFrame | None:
+def unit_labels(run: StoredRun, unit_id: str, columns: Sequence[str]) -> pl.DataFrame | None:
     """The current labels of one unit; None if it has none. Raises as `frames_of` does."""
     shards = current_shards(run.wholes, run.edition).get(unit_id, ())
-    return _frame(storage, shards[0], columns) if shards else None
+    return _frame(run.storage, shards[0], columns) if shards else None
 
 
 def _frame(storage: Storage, shard: ShardRecord, columns: Sequence[str] | None) -> pl.DataFrame:
@@ -64,27 +62,28 @@ def _frame(storage: Storage, shard: ShardRecord, columns: Sequence[str] | None) 
     return _with_made(file, columns)
 
 
-def has_consensus(storage: Storage, run: StoredRun) -> bool:
+def has_consensus(run: StoredRun) -> bool:
     """Whether the current labels are by consensus: they have the columns of `tables.CONSENSUS`. Raises StoreError for a
     damaged file."""
     first = next(_current(run), None)
-    return first is not None and set(CONSENSUS).issubset(verified_file(storage, first).schema_arrow.names)
+    return first is not None and set(CONSENSUS).issubset(verified_file(run.storage, first).schema_arrow.names)
 
 
-def refuse_without(storage: Storage, run: StoredRun, soft: ValueColumn | None) -> None:
+def refuse_without(run: StoredRun, soft: ValueColumn | None) -> None:
     """Raise UsageError if the current labels have nothing in the column that the setting `soft` asks for. Raises StoreError for
     a damaged file."""
     if soft not in _MADE_BY:
         return
     for shard in _current(run):
-        file = verified_file(storage, shard)
+        file = verified_file(run.storage, shard)
         if soft.value in file.schema_arrow.names:
             found = pc.list_flatten(file.read(columns=[soft.value])[soft.value])
             if found.null_count < len(found):
                 return
+    run_dir = run.storage.run_dir
     raise UsageError(
-        f"soft={soft.value}: the labels of {storage.run_dir} have none: make them with `relabel run_dir={storage.run_dir} "
-        f"{_MADE_BY[soft]}`, or leave soft out"
+        f"soft={soft.value}: the labels of {run_dir} have none: make them with `relabel run_dir={run_dir} {_MADE_BY[soft]}`, "
+        "or leave soft out"
     )
 
 
@@ -103,27 +102,27 @@ def _with_made(file: pq.ParquetFile, columns: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(nulls.select(lacking)).select(columns)
 
 
-def label_shards(storage: Storage, run: StoredRun) -> list[ShardRecord]:
+def label_shards(run: StoredRun) -> list[ShardRecord]:
     """The records of the current label files, in the order of the input. Raises UsageError where there are none."""
     shards = list(_current(run))
     if not shards:
-        raise UsageError(f"{storage.run_dir}: no chain is labelled yet: start `label` on it again")
+        raise UsageError(f"{run.storage.run_dir}: no chain is labelled yet: start `label` on it again")
     return shards
 
 
-def labels_frame(storage: Storage, run: StoredRun) -> pl.DataFrame:
+def labels_frame(run: StoredRun) -> pl.DataFrame:
     """All current labels at once, in the order of the input, which polars decodes several times as fast as `frames_of`.
 
     Raises UsageError where there are none, and StoreError for a damaged file.
     """
-    shards = label_shards(storage, run)
-    files: list[IO[bytes]] = [io.BytesIO(intact_bytes(storage, shard)) for shard in shards]
+    shards = label_shards(run)
+    files: list[IO[bytes]] = [io.BytesIO(intact_bytes(run.storage, shard)) for shard in shards]
     return pl.read_parquet(files)
 
 
-def rows_of(storage: Storage, run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows_of(run: StoredRun, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Like `frames_of`, row by row as dicts of column name -> value."""
-    for frame in frames_of(storage, run, columns):
+    for frame in frames_of(run, columns):
         yield from frame.iter_rows(named=True)
 
 
@@ -131,7 +130,7 @@ def label_rows(run_dir: str, columns: Sequence[str], *, partial: bool) -> Iterat
     """The rows of the current labels of the run in a directory. Raises UsageError for no run of this version, and for an
     unfinished run without `partial`; StoreError for a damaged file."""
     storage = storage_at(run_dir)
-    yield from rows_of(storage, readable_run(storage, partial=partial), columns)
+    yield from rows_of(readable_run(storage, partial=partial), columns)
 
 
 def _current(run: StoredRun) -> Iterator[ShardRecord]:

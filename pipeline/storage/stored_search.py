@@ -1,61 +1,39 @@
-"""A run of `search` as its commit records describe it, and its tables: the log of samples and step scores, and what the search
-of each problem found. For commands that read it."""
+"""A run of `search` as its commit records describe it, and what it knows of its input. For commands that read it."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import polars as pl
 
 from pipeline.storage.run_record import SEARCH
-from pipeline.storage.shards import read_shard, verified_file
+from pipeline.storage.shards import verified_file
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_chain_run import StoredChainRun, stored_chain_run
+from pipeline.storage.stored_run import StoredTask, stored_task
 
-SAMPLES, STEP_SCORES = "samples", "stepscores"
-"""The tables of the log."""
-CANDIDATES, SEARCHES = "candidates", "searches"
-"""The tables of results."""
 _OF_INPUT = ("row", "steps", "gold_answer", "gold_answers")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSearch:
-    """A run of `search`. The files are those of all finished units, in the order of the input."""
-
-    storage: Storage
-    run: StoredChainRun
+class StoredSearch(StoredTask):
+    """A run of `search`."""
 
     @property
     def method(self) -> str:
-        return str(self.run.identity["search.method"])
+        return str(self.identity["search.method"])
 
     @property
     def n(self) -> int:
-        return int(str(self.run.identity["search.n"]))
+        return int(str(self.identity["search.n"]))
 
     @property
     def accept(self) -> float | None:
         """`search.accept`; None where it is not set."""
-        found = self.run.identity.get("search.accept")
+        found = self.identity.get("search.accept")
         return None if found is None else float(str(found))
 
 
 def stored_search(storage: Storage, *, partial: bool = False) -> StoredSearch:
-    """The run of `search` in a directory. An unfinished one is accepted only with `partial`.
-
-    Raises UsageError for a directory without such a run, StoreError for a damaged one.
-    """
-    return StoredSearch(storage=storage, run=stored_chain_run(storage, SEARCH, partial=partial))
-
-
-def search_frames(stored: StoredSearch, table: str, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-    """A table of the run: one frame for each of its files, in the order of the input. `columns`: those that are wanted; None:
-    all. Raises StoreError for a missing or damaged file."""
-    for shard in stored.run.shards(table):
-        frame = pl.DataFrame(read_shard(stored.storage, shard, columns))
-        # Words of a vocabulary as strings, so that frames of several files fit each other.
-        yield frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    """The run of `search` in a directory. Raises as `stored_task` does."""
+    return stored_task(storage, SEARCH, StoredSearch, partial=partial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +49,8 @@ def search_input(stored: StoredSearch) -> SearchInput:
     """Raises StoreError for a missing or damaged file."""
     given: list[int] = []
     unreadable: list[int] = []
-    for shard, units in groupby(stored.run.units, key=lambda unit: unit.shard):
-        groups = [unit.group for unit in units if unit.unit_id in stored.run.wholes]
+    for shard, units in groupby(stored.units, key=lambda unit: unit.shard):
+        groups = [unit.group for unit in units if unit.unit_id in stored.wholes]
         file = verified_file(stored.storage, shard)
         for group in groups:
             rows = pl.DataFrame(file.read_row_group(group, list(_OF_INPUT), use_threads=False))

@@ -12,12 +12,11 @@ from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
+from pipeline.core.tables import ROLLOUTS
 from pipeline.estimators.base import Estimator, Need
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.commits import Commit
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard
-from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of, unit_frames, unit_labels
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef
@@ -61,8 +60,7 @@ class StoredTrees:
     Raises StoreError for a damaged file.
     """
 
-    def __init__(self, storage: Storage, run: StoredRun) -> None:
-        self._storage = storage
+    def __init__(self, run: StoredRun) -> None:
         self._run = run
         self._cut: StepCut = step_cut(settings_section(run.identity, "data", DataConfig))
         estimator = estimator_for(chosen_settings(run.identity, EstimatorConfig, ESTIMATORS))
@@ -73,51 +71,22 @@ class StoredTrees:
     @cached_property
     def strength(self) -> float:
         """How far the values of steps are from those of the steps before, see `trees.posterior`: learned from all prefixes."""
-        return learned_strength(
-            step for frame in frames_of(self._storage, self._run, _COUNTS) for step in _measured_steps(frame)
-        )
+        return learned_strength(step for frame in frames_of(self._run, _COUNTS) for step in _measured_steps(frame))
 
     def problems(self) -> Iterator[tuple[UnitRef, ProblemTree]]:
         """The trees of all finished units, each made when it is asked for, in the order of the input. A problem of a grown
         input may be in several units."""
-        for unit, labels in unit_frames(self._storage, self._run, COLUMNS):
+        for unit, labels in unit_frames(self._run, COLUMNS):
             for tree in self.of_unit(unit, labels):
                 yield unit, tree
 
     def of_unit(self, unit: UnitRef, labels: pl.DataFrame) -> Iterator[ProblemTree]:
         """The trees of a finished unit that grow from some of its chains, and from the rollouts of their prefixes alone.
         `labels`: the rows of these chains, with `COLUMNS`."""
-        return self._trees(unit, self._run.wholes[unit.unit_id], labels)
-
-    def of_problem(self, name: str | int) -> list[ProblemTree]:
-        """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows, which may
-        be a number. Raises UsageError if the run has none."""
-        name = str(name)
-        named = pl.any_horizontal(pl.col(*_KEYS) == name)
-        problems: dict[UnitRef, list[str]] = {}
-        wanted: set[str] = set()
-        for unit, keys in unit_frames(self._storage, self._run, _KEYS):
-            problems[unit] = keys["problem_id"].unique().to_list()
-            wanted.update(keys.filter(named)["problem_id"])
-        found: list[ProblemTree] = []
-        for unit, there in problems.items():
-            if wanted.intersection(there):
-                labels = unit_labels(self._storage, self._run, unit.unit_id, COLUMNS)
-                assert labels is not None
-                chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
-                found += self.of_unit(unit, chosen)
-        if not found:
-            raise UsageError(
-                f"{self._storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
-                "`labels`, or the text of a problem"
-            )
-        return found
-
-    def _trees(self, unit: UnitRef, whole: Commit, labels: pl.DataFrame) -> Iterator[ProblemTree]:
         problems: dict[str, list[dict[str, Any]]] = {}
         for row in labels.iter_rows(named=True):
             problems.setdefault(row["problem_id"], []).append(row)
-        rollouts = self._rollouts(unit, whole, problems)
+        rollouts = self._rollouts(unit, problems)
         for problem_id, rows in problems.items():
             sources = dict.fromkeys(str(row["source_id"]) for row in rows if row["source_id"] is not None)
             yield ProblemTree(
@@ -127,24 +96,42 @@ class StoredTrees:
                 tree=rollout_tree(problem_id, map(_chain, rows), rollouts[problem_id], self._cut, self.fair),
             )
 
-    def _rollouts(
-        self, unit: UnitRef, whole: Commit, problems: Mapping[str, object]
-    ) -> defaultdict[str, list[WrittenRollout]]:
+    def of_problem(self, name: str | int) -> list[ProblemTree]:
+        """The trees of a problem, one for each unit that has it: by its id, its text, or the id of one of its rows, which may
+        be a number. Raises UsageError if the run has none."""
+        name = str(name)
+        named = pl.any_horizontal(pl.col(*_KEYS) == name)
+        problems: dict[UnitRef, list[str]] = {}
+        wanted: set[str] = set()
+        for unit, keys in unit_frames(self._run, _KEYS):
+            problems[unit] = keys["problem_id"].unique().to_list()
+            wanted.update(keys.filter(named)["problem_id"])
+        found: list[ProblemTree] = []
+        for unit, there in problems.items():
+            if wanted.intersection(there):
+                labels = unit_labels(self._run, unit.unit_id, COLUMNS)
+                assert labels is not None
+                chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
+                found += self.of_unit(unit, chosen)
+        if not found:
+            raise UsageError(
+                f"{self._run.storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "
+                "`labels`, or the text of a problem"
+            )
+        return found
+
+    def _rollouts(self, unit: UnitRef, problems: Mapping[str, object]) -> defaultdict[str, list[WrittenRollout]]:
         """The rollouts of a unit by problem, with their present verdicts."""
         later: dict[str, str] = {}
         for shard in self._verdicts.get(unit.unit_id, ()):
-            verdicts = read_shard(self._storage, shard, ("rollout_id", "verdict"))
+            verdicts = read_shard(self._run.storage, shard, ("rollout_id", "verdict"))
             later |= zip(*(map(str, verdicts[name].to_pylist()) for name in ("rollout_id", "verdict")), strict=True)
         found: defaultdict[str, list[WrittenRollout]] = defaultdict(list)
-        for shard in whole.shards:
-            if shard.table == "rollouts":
-                table = read_shard(self._storage, shard, _ROLLOUTS)
-                for problem_id, *values in zip(*(table[name].to_pylist() for name in _ROLLOUTS), strict=True):
-                    if problem_id in problems:
-                        rollout = WrittenRollout(*values)
-                        found[problem_id].append(
-                            rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout
-                        )
+        for table in self._run.of_unit(unit.unit_id, ROLLOUTS, _ROLLOUTS):
+            for problem_id, *values in zip(*(table[name].to_pylist() for name in _ROLLOUTS), strict=True):
+                if problem_id in problems:
+                    rollout = WrittenRollout(*values)
+                    found[problem_id].append(rollout._replace(verdict=later[rollout.rollout_id]) if later else rollout)
         return found
 
 

@@ -92,7 +92,7 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         `config.neutral`, and a `soft` that the labels do not have; InputError for a bound on a number that no chain of
         the run has; StoreError for a damaged file."""
         storage = storage_at(config.run_dir)
-        refuse_without(storage, readable_run(storage, partial=config.partial), config.soft)
+        refuse_without(readable_run(storage, partial=config.partial), config.soft)
         rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
         return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
 

@@ -8,15 +8,14 @@ the verdicts on whole steps of a verifier that proves count as they are.
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-import polars as pl
-
 from pipeline.consensus.evidence import StepClaim
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText
+from pipeline.core.tables import FINDINGS
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
+from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck
 from pipeline.verifiers.base import Covers, StepVerdict
 from pipeline.witnesses.base import Witness
 
@@ -36,7 +35,7 @@ class ChecksWitness(Witness):
         )
 
     def digest(self) -> str:
-        return content_id("checks", self._check.name, *(shard.sha256 for shard in self._check.shards))
+        return content_id("checks", self._check.name, *(shard.sha256 for shard in self._check.shards(FINDINGS)))
 
     def claim(self, chain: ChainText) -> StepClaim | None:
         verdicts = self._verdicts.get(chain.chain_id)
@@ -52,11 +51,11 @@ class ChecksWitness(Witness):
         name = self.source.source
         if not name:
             raise UsageError(f"consensus.witnesses={self.source.name}: name the verifier, as in checks:arithmetic")
-        check = stored_check(storage_at(self.source.run_dir), name, partial=True)
-        if check.run.unfinished:
+        check = CHECK_RUNS.read(storage_at(self.source.run_dir), name, partial=True)
+        if check.unfinished:
             raise UsageError(
                 f"{self.source.name} has not checked all chains yet "
-                f"({format_unfinished(check.run.unfinished, len(check.run.units))}): start `check "
+                f"({check.owed}): start `check "
                 f"run_dir={self.source.run_dir} checks=[{name}]` again with its settings, name other witnesses in "
                 f"consensus.witnesses=[...], or move the folder checks/{name} away"
             )
@@ -76,9 +75,8 @@ class ChecksWitness(Witness):
     def _found(self) -> tuple[dict[str, dict[int, int]], dict[str, set[int]]]:
         found: dict[str, dict[int, int]] = {}
         proved: dict[str, set[int]] = {}
-        for frame in finding_frames(self._check, _COLUMNS):
-            frame = frame.with_columns(pl.col("verdict", "covers").cast(pl.String))
-            for chain_id, step, verdict, covers in frame.select(_COLUMNS).iter_rows():
+        for frame in self._check.frames(FINDINGS, _COLUMNS):
+            for chain_id, step, verdict, covers in frame.iter_rows():
                 of_chain = found.setdefault(chain_id, {})
                 whole = covers == Covers.WHOLE
                 if verdict == StepVerdict.REFUTED:

@@ -6,14 +6,14 @@ A critique that names no step of the chain, or that could not be read, is no vot
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from pipeline.consensus.evidence import PositionClaim
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.core.records import ChainText, ReadingKind
+from pipeline.core.tables import CRITIQUES
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import StoredJudge, critique_tables, stored_judge
+from pipeline.storage.stored_critiques import JUDGE_RUNS, StoredJudge
 from pipeline.witnesses.base import Witness
 
 _COLUMNS = ("chain_id", "reading", "first_error", "model")
@@ -25,7 +25,7 @@ class JudgeWitness(Witness):
     """See the module."""
 
     def about(self) -> str:
-        recorded = self._judge.run.identity
+        recorded = self._judge.identity
         template = recorded.get("judge.template")
         shown = ", and was shown the known answers" if recorded.get("judge.show_answer") else ""
         how = f" by the template {template}" if template else ""
@@ -49,10 +49,10 @@ class JudgeWitness(Witness):
         return float(self._judge.votes)
 
     def writer(self) -> Mapping[str, object]:
-        return self._judge.run.identity
+        return self._judge.identity
 
     def made_up(self) -> str:
-        if self._judge.run.identity.get("judge.kind") != "oracle":
+        if self._judge.identity.get("judge.kind") != "oracle":
             return ""
         return (
             f"the judge {self._judge.name} is an oracle: it draws its critiques from errors of its own, without a model"
@@ -63,11 +63,11 @@ class JudgeWitness(Witness):
         if not self.source.source:
             raise UsageError(f"consensus.witnesses={self.source.name}: name the judge, as in judge:NAME")
         name = self.source.source
-        judge = stored_judge(storage_at(self.source.run_dir), name, partial=True)
-        if judge.run.unfinished:
+        judge = JUDGE_RUNS.read(storage_at(self.source.run_dir), name, partial=True)
+        if judge.unfinished:
             raise UsageError(
                 f"{self.source.name} has not judged all chains yet ("
-                f"{format_unfinished(judge.run.unfinished, len(judge.run.units))}): start `judge run_dir={self.source.run_dir} "
+                f"{judge.owed}): start `judge run_dir={self.source.run_dir} "
                 f"judge.name={name}` again with its settings, name other witnesses in consensus.witnesses=[...], or delete "
                 f"the folder judges/{name}"
             )
@@ -77,10 +77,9 @@ class JudgeWitness(Witness):
     def _read(self) -> "_Read":
         votes: dict[str, dict[int, int]] = {}
         models: set[str] = set()
-        for _, table in critique_tables(self._judge, _COLUMNS):
-            columns: list[list[Any]] = [table[name].to_pylist() for name in _COLUMNS]
-            models.update(columns[-1])
-            for chain, kind, error, _ in zip(*columns, strict=True):
+        for frame in self._judge.frames(CRITIQUES, _COLUMNS):
+            for chain, kind, error, model in frame.iter_rows():
+                models.add(model)
                 of_chain = votes.setdefault(chain, {})
                 if kind in (ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value):
                     place = int(error) if kind == ReadingKind.ERROR.value else _NONE

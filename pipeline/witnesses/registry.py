@@ -7,8 +7,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
 from pipeline.core.registry import Registry
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import judge_names
-from pipeline.storage.stored_findings import check_names
+from pipeline.storage.stored_critiques import JUDGE_RUNS
+from pipeline.storage.stored_findings import CHECK_RUNS
 from pipeline.witnesses.base import WitnessSource
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def witness_names_of(run_dir: str) -> list[str]:
     StoreError for a directory that cannot be read."""
     storage = storage_at(run_dir)
     return [
-        *(f"judge:{name}" for name in judge_names(storage)),
-        *(f"checks:{name}" for name in check_names(storage)),
+        *(f"judge:{name}" for name in JUDGE_RUNS.names(storage)),
+        *(f"checks:{name}" for name in CHECK_RUNS.names(storage)),
     ]
 
 

@@ -71,7 +71,7 @@ def trees(folder: Path, chosen: Sequence[Exercise]) -> list[Problem]:
 
 def read(run_dir: Path, chosen: Sequence[Exercise]) -> list[Problem]:
     storage = LocalStorage(run_dir)
-    stored = StoredTrees(storage, stored_run(storage))
+    stored = StoredTrees(stored_run(storage))
     by_text = {exercise.problem: exercise for exercise in chosen}
     return [
         Problem(tree, posteriors(tree.tree, stored.strength), by_text[tree.problem]) for _, tree in stored.problems()

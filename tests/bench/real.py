@@ -151,7 +151,7 @@ def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], re
     if name == OF_FIXED:
         relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(name="pooled")))
     storage = storage_at(str(run_dir))
-    rows = list(rows_of(storage, readable_run(storage, partial=False), _COLUMNS))
+    rows = list(rows_of(readable_run(storage, partial=False), _COLUMNS))
     return Labelling(
         chains=_chains(rows, "value"),
         judging=_chains(rows, "p_no_drop"),

@@ -114,7 +114,7 @@ def test_a_run_within_its_plan_is_finished_and_holds_the_plan(tmp_path: Path) ->
     forecast = planned(tmp_path, problems(20))
     labelled(tmp_path, f"budget={tmp_path / 'plan.json'}")
     storage = LocalStorage(tmp_path / "run")
-    assert not stored_run(storage).incomplete
+    assert not stored_run(storage).unfinished
     assert decode_forecast(storage.read("plan.json")) == forecast
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_spends_its_limit_ends_and_goes_on_with_a_larger_one(tmp_path
     ):
         labelled(tmp_path, *SLOWLY, edited(tmp_path, tokens=3000))
     run = stored_run(LocalStorage(tmp_path / "run"))
-    assert run.incomplete
+    assert run.unfinished
     condition = run_status(LocalStorage(tmp_path / "run"), time.time()).condition
     assert condition.state is StartState.LIMITED
     assert "raise `limit` in the plan" in condition.why

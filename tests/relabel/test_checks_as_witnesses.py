@@ -16,7 +16,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import ChainText
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_findings import stored_check
+from pipeline.storage.stored_findings import CHECK_RUNS
 from pipeline.witnesses.base import WitnessSource
 from pipeline.witnesses.checks import ChecksWitness
 from tests.audit.runs import copied, labels
@@ -95,7 +95,7 @@ def test_what_holds_as_a_whole_holds(tmp_path: Path) -> None:
     run_dir = labelled(tmp_path, 12)
     checked(settings(run_dir))
     findings = labels(run_dir)
-    check = stored_check(storage_at(str(run_dir)), "obedient")
+    check = CHECK_RUNS.read(storage_at(str(run_dir)), "obedient")
     witness = ChecksWitness(WitnessSource(run_dir=str(run_dir), kind="checks", source="obedient"))
     assert "obedient checked 12 chains" in witness.about()
     assert check.tally["holds"] > 0
@@ -134,7 +134,7 @@ def test_proofs_decide(tmp_path: Path) -> None:
 
 def test_a_part_that_holds_says_nothing(run_dir: Path) -> None:
     witness = ChecksWitness(WitnessSource(run_dir=str(run_dir), kind="checks", source="arithmetic"))
-    assert stored_check(storage_at(str(run_dir)), "arithmetic").tally["holds"] > 0
+    assert CHECK_RUNS.read(storage_at(str(run_dir)), "arithmetic").tally["holds"] > 0
     claims = [witness.claim(chain(chain_id, "", "", "")) for chain_id in labels(run_dir)["chain_id"]]
     assert {step for claim in claims if claim is not None for step in claim.steps} == {0, None}
 

@@ -73,8 +73,8 @@ def test_the_report_prints_what_was_left_out(run_dir: Path, capsys: pytest.Captu
 
 def test_columns_of_consensus_can_be_asked_of_any_run(library: Library, run_dir: Path, tmp_path: Path) -> None:
     plain = LocalStorage(library.copy("mixed", tmp_path))
-    assert not has_consensus(plain, stored_run(plain))
-    assert has_consensus(LocalStorage(run_dir), stored_run(LocalStorage(run_dir)))
+    assert not has_consensus(stored_run(plain))
+    assert has_consensus(stored_run(LocalStorage(run_dir)))
     for columns in (("chain_id", "left_out", "grown"), ("opinions",), ("p_error_free", "chain_id")):
         empty = pl.concat(label_frames(plain, columns))
         there = pl.concat(label_frames(LocalStorage(run_dir), columns))

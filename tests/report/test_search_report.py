@@ -188,7 +188,7 @@ def test_status_counts_problems_answers_and_tokens(made: dict[str, Path], capsys
     assert f"tokens    {tokens:,} of the policy, {computed:,} computed by the scorer\n" in said
     assert main(["status", f"run_dir={made['beam']}", "json=true"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["command"], found["totals"]["chains"], found["units_done"]) == ("search", PROBLEMS, found["units"])
+    assert (found["command"], found["totals"]["problems"], found["units_done"]) == ("search", PROBLEMS, found["units"])
 
 
 def test_status_says_what_unfinished_units_have(made: dict[str, Path], tmp_path: Path, capsys: Printed) -> None:

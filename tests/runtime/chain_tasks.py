@@ -16,12 +16,13 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import ChainText
+from pipeline.core.tables import CRITIQUES, FINDINGS, SEARCHES
 from pipeline.runtime.searching.task import SearchTask
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_chain_run import stored_chain_run
-from pipeline.storage.stored_critiques import critique_frames, stored_judge
-from pipeline.storage.stored_findings import finding_frames, stored_check
-from pipeline.storage.stored_search import SEARCHES, search_frames, stored_search
+from pipeline.storage.stored_critiques import JUDGE_RUNS
+from pipeline.storage.stored_findings import CHECK_RUNS
+from pipeline.storage.stored_search import stored_search
+from pipeline.storage.tasks import task_runs
 from tests.conftest import write_rows
 from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.runtime.checking import runs as checks
@@ -114,8 +115,8 @@ JUDGE = Task(
     settings=judges.settings,
     run=judges.judged,
     rows=judges.frame,
-    partial=lambda run_dir: sum(
-        each.height for each in critique_frames(stored_judge(storage_at(str(run_dir)), judges.NAME, partial=True))
+    partial=lambda run_dir: (
+        JUDGE_RUNS.read(storage_at(str(run_dir)), judges.NAME, partial=True).frame(CRITIQUES).height
     ),
     slow={"tokens_per_second": 20_000},
     other={"votes": 4},
@@ -134,9 +135,7 @@ CHECK = Task(
     settings=checks.settings,
     run=lambda config, watch: checks.checked(config, watch)[checks.NAME],
     rows=checks.frame,
-    partial=lambda run_dir: sum(
-        each.height for each in finding_frames(stored_check(storage_at(str(run_dir)), checks.NAME, partial=True))
-    ),
+    partial=lambda run_dir: CHECK_RUNS.read(storage_at(str(run_dir)), checks.NAME, partial=True).frame(FINDINGS).height,
     slow={"pause": 0.01},
     other={"deadline_seconds": 3.0},
     refused=r"checks/obedient has findings that were made otherwise: move that folder away to check again(.|\n)*deadline_sec",
@@ -170,10 +169,8 @@ SEARCH = Task(
     place=lambda run_dir: run_dir,
     settings=_to_search,
     run=_search,
-    rows=lambda run_dir: without_chance(tables(run_dir))[SEARCHES],
-    partial=lambda run_dir: sum(
-        each.height for each in search_frames(stored_search(storage_at(str(run_dir)), partial=True), SEARCHES)
-    ),
+    rows=lambda run_dir: without_chance(tables(run_dir))[SEARCHES.name],
+    partial=lambda run_dir: stored_search(storage_at(str(run_dir)), partial=True).frame(SEARCHES).height,
     slow={"tokens_per_second": 10_000},
     other={"seed": 3},
     refused=r"policy\.oracle\.seed was 0, now 3",
@@ -200,8 +197,7 @@ def _count(config: Any, watch: Watch) -> Summary:
 
 
 def _counted(run_dir: Path, *, partial: bool = False) -> pl.DataFrame:
-    name = _Count.name
-    return stored_chain_run(storage_at(f"{run_dir}/{name}"), name, partial=partial).frame(_Count.table)
+    return task_runs(_Count.name).read(storage_at(str(run_dir)), _Count.name, partial=partial).frame(_Count.table)
 
 
 COUNT = Task(

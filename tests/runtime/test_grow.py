@@ -136,15 +136,15 @@ def test_label_finishes_a_growth_too(run: Path, grown_to: Callable[[int], Path])
 def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
     """Its units have labels, so only the growth says so."""
     storage = storage_at(str(run / "run"))
-    assert stored_run(storage).incomplete == 0
+    assert stored_run(storage).unfinished == 0
     with pytest.raises(EngineDied):
         grow_here(run, "grow.budget=120", "run.max_failures=1", engine=DyingEngine(run, 20))
     stored = stored_run(storage)
-    assert stored.incomplete > 0
+    assert stored.unfinished > 0
     assert len(stored.wholes) == len(stored.units)
-    assert run_status(storage, now=0.0).units_done == len(stored.units) - stored.incomplete
+    assert run_status(storage, now=0.0).units_done == len(stored.units) - stored.unfinished
     report = audited(run)
-    assert (len(report.findings), report.owed) == (0, stored.incomplete)
+    assert (len(report.findings), report.owed) == (0, stored.unfinished)
     with pytest.raises(UsageError, match="finish its growth with the same `grow`, or with `label`"):
         Run(run / "run").export("prm800k", run / "out")
     with pytest.raises(UsageError, match="has begun this growth"):
@@ -155,7 +155,7 @@ def test_a_growth_that_is_not_done_leaves_the_run_unfinished(run: Path) -> None:
     with pytest.raises(UsageError, match=finish):
         grow_here(run, "grow.budget=200")
     grow_here(run, "grow.budget=120")
-    assert stored_run(storage).incomplete == 0
+    assert stored_run(storage).unfinished == 0
     assert_sound(run)
 
 
@@ -373,10 +373,10 @@ def test_several_processes_read_the_same_as_one_and_the_death_of_one_is_reported
     labelled(tmp_path, "run.unit_problems=1")
     storage = storage_at(str(tmp_path / "run"))
     stored, picking = stored_run(storage), PairsConfig(budget=100, budget_unit=BudgetUnit.rollouts)
-    alone, together = (read_harvest(storage, stored, picking, processes) for processes in (1, 3))
+    alone, together = (read_harvest(stored, picking, processes) for processes in (1, 3))
     assert len(stored.units) > 3
     assert alone.counts.candidates > 0
     assert together == alone
     assert [each.unit_id for each in alone.problems] == [unit.unit_id for unit in stored.units]
     with pytest.raises(StepvalueError, match="killed, probably for want of memory: 2 of them"):
-        read_harvest(storage, stored, Deadly(budget=100), 2)
+        read_harvest(stored, Deadly(budget=100), 2)

@@ -1,13 +1,10 @@
-"""Commands find the tables of a run of `search`, and refuse what is none or not finished."""
+"""Commands find the tables of a run of `search`."""
 
 from pathlib import Path
 
-import polars as pl
-import pytest
-
-from pipeline.core.errors import UsageError
+from pipeline.core.tables import CANDIDATES, SEARCHES
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_search import search_frames, stored_search
+from pipeline.storage.stored_search import stored_search
 from tests.searches.handmade import Ended, Searched, search_run
 
 PROBLEMS = [
@@ -20,15 +17,8 @@ PROBLEMS = [
 def test_the_tables_of_all_units_come_in_the_order_of_the_input(tmp_path: Path) -> None:
     stored = stored_search(LocalStorage(search_run(tmp_path / "run", PROBLEMS, method="beam", n=8, accept=0.9)))
     assert (stored.method, stored.n, stored.accept) == ("beam", 8, 0.9)
-    searches = pl.concat(search_frames(stored, "searches", ["problem", "verdict", "stopped"]))
+    searches = stored.frame(SEARCHES, ["problem", "verdict", "stopped"])
     assert searches.rows() == [("one", "incorrect", "done"), ("two", None, "no_chain"), ("three", "timeout", "done")]
-    candidates = pl.concat(search_frames(stored, "candidates"))
+    candidates = stored.frame(CANDIDATES)
     assert candidates["chosen"].to_list() == [False, True, True]
     assert candidates["verdict"].to_list() == ["correct", "incorrect", "timeout"]
-
-
-def test_runs_of_other_commands_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a run of `score`"):
-        stored_search(LocalStorage(search_run(tmp_path / "scores", PROBLEMS, command="score")))
-    with pytest.raises(UsageError, match="does not contain a run"):
-        stored_search(LocalStorage(tmp_path / "nothing"))

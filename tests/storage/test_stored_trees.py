@@ -31,7 +31,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trees(folder: Path) -> StoredTrees:
     storage = LocalStorage(folder / "run")
-    return StoredTrees(storage, stored_run(storage))
+    return StoredTrees(stored_run(storage))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def finished(folder: Path, *overrides: str) -> StoredTrees:
     world = ["policy=lab", "policy.oracle.world=tree", "policy.lab.branching=2", "sampling.solutions=2"]
     label_in_process(settings(folder, rows, *world, *overrides))
     storage = LocalStorage(folder / "run")
-    return StoredTrees(storage, stored_run(storage))
+    return StoredTrees(stored_run(storage))
 
 
 @dataclass(frozen=True, slots=True)

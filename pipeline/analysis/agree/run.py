@@ -139,7 +139,7 @@ def of_run(config: AgreeConfig) -> Agreement:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     humans, unusable = read_humans(config)
-    refuse_without(storage, run, config.soft)
+    refuse_without(run, config.soft)
     made, labelled = _labelled(storage, run, config.soft)
     matched = match(humans, labelled)
     if not matched.pairs:
@@ -149,7 +149,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         run_dir=config.run_dir,
         data=config.data.path,
         made=made,
-        owed_units=run.incomplete,
+        owed_units=run.unfinished,
         neutral=config.neutral.value,
         confidence=CONFIDENCE,
         resamples=config.resamples,
@@ -225,7 +225,7 @@ def _check_outputs(config: AgreeConfig, inputs: Sequence[Path]) -> None:
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[LabelProvenance, list[ModelChain]]:
     """All labelled chains of the run. Raises UsageError for a run without any."""
-    rows = rows_of(storage, run, _COLUMNS)
+    rows = rows_of(run, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pipeline.analysis.agree.human import ChainPair
 from pipeline.core.statistics import wilson
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import check_names, stored_check, verdict_frames
+from pipeline.storage.stored_findings import CHECK_RUNS, verdict_frames
 from pipeline.verifiers.base import StepVerdict
 
 Verdicts = Mapping[tuple[str, int], str]
@@ -40,7 +40,7 @@ def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair], confidence
     """One for each verifier that has checked the run, by name; of an unfinished one, on what it has checked. Raises StoreError
     for damaged findings."""
     chains = [pair.labelled.chain_id for pair in pairs]
-    return [agreement(name, _verdicts(storage, name, chains), pairs, confidence) for name in check_names(storage)]
+    return [agreement(name, _verdicts(storage, name, chains), pairs, confidence) for name in CHECK_RUNS.names(storage)]
 
 
 def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair], confidence: float) -> VerifierAgreement:
@@ -71,7 +71,7 @@ def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair], confide
 
 
 def _verdicts(storage: Storage, name: str, chains: Sequence[str]) -> dict[tuple[str, int], str]:
-    check = stored_check(storage, name, partial=True)
+    check = CHECK_RUNS.read(storage, name, partial=True)
     return {
         (chain, at): verdict
         for frame in verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)

@@ -14,14 +14,11 @@ from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.records import Tally
-from pipeline.core.tables import CHAINS, SCORES
+from pipeline.core.tables import CHAINS, FINDINGS, SCORES
 from pipeline.scorers.chain_scores import chain_score
 from pipeline.storage.run_record import CHECK, SCORE
-from pipeline.storage.score_files import TABLE, score_tally
-from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import FOLDER as CHECKS
-from pipeline.storage.stored_findings import TABLE as FINDINGS
-from pipeline.storage.stored_findings import check_names, check_storage, finding_tally
+from pipeline.storage.score_files import score_tally
+from pipeline.storage.stored_findings import CHECK_RUNS, finding_tally
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
 _FAULTS = {None, *Fault}
@@ -39,21 +36,17 @@ class CheckAudit(RunAudit):
         totals="findings",
         sound="all chains are checked",
     )
-    part, folder = "check", CHECKS
+    among = CHECK_RUNS
     check = Check.FINDINGS
     done = "checked"
     elsewhere = "move the folder away and check again"
     source = "the findings have"
 
-    @staticmethod
-    def parts(storage: Storage) -> Sequence[Storage]:
-        return [check_storage(storage, name) for name in check_names(storage)]
-
     def tally(self, tables: Tables) -> Tally:
-        return sum(map(finding_tally, tables[FINDINGS]), Tally())
+        return sum(map(finding_tally, tables[FINDINGS.name]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        return self.findings(unit, _finding_faults(unit.rows, tables[FINDINGS], self.settings))
+        return self.findings(unit, _finding_faults(unit.rows, tables[FINDINGS.name], self.settings))
 
 
 class ScoreAudit(RunAudit):
@@ -73,10 +66,10 @@ class ScoreAudit(RunAudit):
     source = "the scores have"
 
     def tally(self, tables: Tables) -> Tally:
-        return sum(map(score_tally, tables[TABLE]), Tally())
+        return sum(map(score_tally, tables[SCORES.name]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        return self.findings(unit, _score_faults(unit.rows, tables[TABLE], self.settings))
+        return self.findings(unit, _score_faults(unit.rows, tables[SCORES.name], self.settings))
 
 
 def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:

@@ -14,13 +14,11 @@ from pipeline.analysis.readings import Reader, reader_of
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import critique_id
 from pipeline.core.records import Reading, Tally
-from pipeline.core.tables import readings_of
+from pipeline.core.tables import CRITIQUES, READINGS, readings_of
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import current_shards
 from pipeline.storage.run_record import JUDGE, NAME
-from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import FOLDER as JUDGES
-from pipeline.storage.stored_critiques import READINGS, TABLE, critique_tally, judge_names, judge_storage
+from pipeline.storage.stored_critiques import JUDGE_RUNS, critique_tally
 
 _REREAD = "read the critiques again with `regrade`"
 
@@ -37,7 +35,7 @@ class JudgeAudit(RunAudit):
         sound="the judge is finished",
         edition="make the edition again with `regrade`",
     )
-    part, folder = "judge", JUDGES
+    among = JUDGE_RUNS
     check = Check.CRITIQUES
     done = "judged"
     elsewhere = "judge under another judge.name"
@@ -45,7 +43,7 @@ class JudgeAudit(RunAudit):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._newest = current_shards(run.wholes, run.edition, READINGS) if run.edition else {}
+        self._newest = current_shards(run.wholes, run.edition, READINGS.name) if run.edition else {}
         self._name = str(run.settings.get("judge.name"))
         self._votes = int(str(run.settings.get("judge.votes", 0)))
         self._reader: Reader | None = None
@@ -55,17 +53,13 @@ class JudgeAudit(RunAudit):
             fault = f"names a judge that cannot be used here ({error})"
             self.ledger.fault(Check.SETTINGS, NAME, fault, "install it, or restore the file")
 
-    @staticmethod
-    def parts(storage: Storage) -> Sequence[Storage]:
-        return [judge_storage(storage, name) for name in judge_names(storage)]
-
     def tally(self, tables: Tables) -> Tally:
-        return sum((critique_tally(table, self._votes) for table in tables[TABLE]), Tally())
+        return sum((critique_tally(table, self._votes) for table in tables[CRITIQUES.name]), Tally())
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        yield from self.findings(unit, self._vote_faults(unit.rows, tables[TABLE]))
-        if tables[TABLE] and self._reader is not None:
-            yield from self._reading_faults(unit, pa.concat_tables(tables[TABLE]), self._reader)
+        yield from self.findings(unit, self._vote_faults(unit.rows, tables[CRITIQUES.name]))
+        if tables[CRITIQUES.name] and self._reader is not None:
+            yield from self._reading_faults(unit, pa.concat_tables(tables[CRITIQUES.name]), self._reader)
 
     def edition_faults(self, commit: Commit) -> Iterator[Finding]:
         return iter(())

@@ -40,15 +40,16 @@ def audit(config: AuditConfig) -> AuditReport:
     storage = storage_at(config.run_dir)
     refuse_no_run(storage, "`label`, `judge`, `check`, `score` or `search`")
     kinds = {**KINDS, **task_audits()}
-    folders = {kind.folder: kind for kind in kinds.values() if kind.part}
-    parts = [(kind, part) for kind in folders.values() for part in kind.parts(storage)]
+    in_runs = {kind.among: kind for kind in kinds.values() if kind.among}
+    folders = {where.folder: kind for where, kind in in_runs.items()}
+    parts = [(where, where.at(storage, name)) for where in in_runs for name in where.names(storage)]
     with ExitStack() as locks:
         for each in (storage, *(part for _, part in parts)):
             locks.enter_context(_held(each, config))
         report = audited(storage, _kind(storage, kinds, folders), folders)
-        of_parts: dict[str, tuple[AuditReport, ...]] = {kind.part: () for kind in folders.values()}
-        for kind, part in parts:
-            of_parts[kind.part] += (audited(part, kind, folders),)
+        of_parts: dict[str, tuple[AuditReport, ...]] = {where.noun: () for where in in_runs}
+        for where, part in parts:
+            of_parts[where.noun] += (audited(part, in_runs[where], folders),)
         return _pruned(replace(report, parts=of_parts), config)
 
 

@@ -17,14 +17,14 @@ from pipeline.config.recorded_settings import chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Tally
-from pipeline.core.table import TABLES
+from pipeline.core.table import Table
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import Search
 from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
 from pipeline.searches.registry import search_for
 from pipeline.searches.results import part_tally, search_tally, tables_of
 from pipeline.storage.run_record import NAME, SEARCH
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 
 _SHOWN = 60
 """Characters of a value that a finding names."""
@@ -63,13 +63,13 @@ class SearchAudit(RunAudit):
             self.ledger.fault(Check.SETTINGS, NAME, fault, "install it, or restore the file")
 
     def tally(self, tables: Tables) -> Tally:
-        if tables[SEARCHES]:
-            return search_tally(pa.concat_tables(tables[SEARCHES]).unify_dictionaries())
-        return part_tally(tables[SAMPLES], tables[STEP_SCORES])
+        if tables[SEARCHES.name]:
+            return search_tally(pa.concat_tables(tables[SEARCHES.name]).unify_dictionaries())
+        return part_tally(tables[SAMPLES.name], tables[STEP_SCORES.name])
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         problems = search_problems(unit.rows, self._separator)
-        rows = {name: _by_row(tables[name]) for name in (SAMPLES, STEP_SCORES, CANDIDATES, SEARCHES)}
+        rows = {each.name: _by_row(tables[each.name]) for each in (SAMPLES, STEP_SCORES, CANDIDATES, SEARCHES)}
         known = {problem.row for problem in problems}
         for name, found in rows.items():
             strangers = (row for row in found if row not in known)
@@ -135,9 +135,8 @@ def _short(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _answers(name: str, rows: Sequence[Row]) -> list[Any]:
+def _answers(table: Table[Any], rows: Sequence[Row]) -> list[Any]:
     """The rows of a log table as its records. Raises ValueError for a value that none can have."""
-    table = TABLES[name]
     return table.from_table(pa.Table.from_pylist(rows, schema=table.schema))
 
 

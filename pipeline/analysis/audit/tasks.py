@@ -3,7 +3,7 @@
 Each row is of a chain of the run, and has what the task itself knows of its rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,9 +12,7 @@ from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS
-from pipeline.storage.location import storage_at
-from pipeline.storage.storage import Storage
-from pipeline.storage.tasks import TASKS, row_tally
+from pipeline.storage.tasks import TASKS, row_tally, task_runs
 
 
 def task_audits() -> Mapping[str, type[RunAudit]]:
@@ -35,19 +33,14 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
             settings="task",
             rows=("chain", f" to {task.to_do}, or rejected"),
             results={table: ("row", ", each of a chain of the run")},
-            totals="rows",
+            totals="results",
             sound=f"all chains are {task.done}",
         )
-        part, folder = "task", name
+        among = task_runs(name)
         check = table
         done = task.done
         elsewhere = "move the folder away and start again"
         source = "the rows have"
-
-        @staticmethod
-        def parts(storage: Storage) -> Sequence[Storage]:
-            own = storage_at(f"{storage.run_dir}/{name}")
-            return [own] if own.names("") else []
 
         def tally(self, tables: Tables) -> Tally:
             return sum(map(row_tally, tables[table]), Tally())

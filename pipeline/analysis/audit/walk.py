@@ -8,7 +8,7 @@ files that nothing needs.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -39,6 +39,7 @@ from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.run_record import NAME, STAGED_INPUT
 from pipeline.storage.shards import ShardRecord
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_run import RunFolder
 from pipeline.storage.units import CHAINS, UNITS
 
 Tables = defaultdict[str, list[pa.Table]]
@@ -85,9 +86,9 @@ class RunAudit:
 
     `table`: that of the staged input. `input`: what units are of; `lost_input`: what is said where it is damaged. `done`: what
     is done with a chain, which is part of the ids of units. `elsewhere`: what to do where the chains are of another run.
-    `check`: which has counted the results. `source`: where totals come from, see `tally_faults`. `part`: what such a run is in
-    the directory of a run of `label`; empty: it has a directory of its own. `refuses_other_schemas`: whether a directory of
-    another schema version is an error, and no finding.
+    `check`: which has counted the results. `source`: where totals come from, see `tally_faults`. `among`: where such runs are
+    in the directory of a run of `label`; None: they have directories of their own. `refuses_other_schemas`: whether a directory
+    of another schema version is an error, and no finding.
     """
 
     words: ClassVar[Words]
@@ -98,8 +99,7 @@ class RunAudit:
     elsewhere: ClassVar[str]
     check: ClassVar[str]
     source: ClassVar[str]
-    part: ClassVar[str] = ""
-    folder: ClassVar[str] = ""
+    among: ClassVar[RunFolder[Any] | None] = None
     refuses_other_schemas: ClassVar[bool] = False
 
     def __init__(self, run: Run) -> None:
@@ -111,11 +111,6 @@ class RunAudit:
     def begin(cls, run: Run) -> Self | None:
         """What audits a run. None, and a finding, where its settings do not say how."""
         return cls(run)
-
-    @staticmethod
-    def parts(storage: Storage) -> Sequence[Storage]:
-        """The directories of such runs in the directory of another one."""
-        return ()
 
     def tally(self, tables: Tables) -> Tally:
         """The counts of the results in the files of a record."""

@@ -93,10 +93,10 @@ def calibrate(config: CalibrateConfig) -> CalibrationReport:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     # Prefixes that `grow` promoted are no sample of what the policy writes: rollouts chose them.
-    rows = (row for row in rows_of(storage, run, (*COLUMNS, GROWN)) if not row[GROWN])
+    rows = (row for row in rows_of(run, (*COLUMNS, GROWN)) if not row[GROWN])
     found = match_prefixes(scores.chains, rows)
     _refuse_few(config, scores, found.counts)
-    report = _report(config, scores, found, run.incomplete)
+    report = _report(config, scores, found, run.unfinished)
     with atomic_file(Path(config.out).expanduser()) as file:
         file.write(f"{encode(report.calibration, figures_of(report))}\n".encode())
     from pipeline.analysis.calibrate.page import page_of

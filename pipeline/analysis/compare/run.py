@@ -26,11 +26,9 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.records import Totals
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun
 
@@ -45,7 +43,6 @@ class _Run:
     """`made`: estimator, label rule and policy, as recorded in its labels."""
 
     run_dir: str
-    storage: Storage
     stored: StoredRun
     frames: Frames
     made: Mapping[str, str]
@@ -88,24 +85,23 @@ def compare_runs(run_dirs: tuple[str, str]) -> Comparison:
 
 
 def _read(run_dir: str) -> _Run:
-    storage = storage_at(run_dir)
-    stored = readable(storage)
-    read = frames(frames_of(storage, stored, COLUMNS))
+    stored = readable(storage_at(run_dir))
+    read = frames(frames_of(stored, COLUMNS))
     if read is None:
         raise UsageError(
-            f"run_dir={storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some"
+            f"run_dir={stored.storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some"
         )
-    made = next(frame for frame in frames_of(storage, stored, _MADE) if len(frame)).row(0, named=True)
-    return _Run(run_dir=run_dir, storage=storage, stored=stored, frames=read, made=made)
+    made = next(frame for frame in frames_of(stored, _MADE) if len(frame)).row(0, named=True)
+    return _Run(run_dir=run_dir, stored=stored, frames=read, made=made)
 
 
 def _side(run: _Run, found: Common, side: str) -> Side:
-    totals = sum((whole.totals for whole in run.stored.wholes.values()), Totals())
+    totals = run.stored.tally.totals
     return Side(
         run_dir=run.run_dir,
         **run.made,
         units=len(run.stored.units),
-        owed=run.stored.incomplete,
+        owed=run.stored.unfinished,
         chains=len(run.frames.chains),
         prefixes=len(run.frames.prefixes),
         rollouts=totals.rollouts,
@@ -150,7 +146,7 @@ def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> di
     wanted, problems = set(prefix_ids), set(problem_ids)
     texts: dict[str, _Text] = {}
     columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
-    for frame in frames_of(a.storage, a.stored, columns):
+    for frame in frames_of(a.stored, columns):
         if len(texts) == len(wanted):
             break
         for row in frame.filter(pl.col("problem_id").is_in(problems)).iter_rows(named=True):
@@ -186,7 +182,7 @@ def _other_answers(a: _Run, b: _Run) -> int:
 
 def _words(run: _Run, problem_ids: set[str]) -> set[int]:
     found: set[int] = set()
-    for frame in frames_of(run.storage, run.stored, ("problem_id", "problem")):
+    for frame in frames_of(run.stored, ("problem_id", "problem")):
         found.update(frame.filter(pl.col("problem_id").is_in(problem_ids))["problem"].hash())
     return found
 

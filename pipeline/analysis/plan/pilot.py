@@ -18,6 +18,7 @@ from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import InputRow, RolloutOutcome, SampledSolution, Totals, Trials
+from pipeline.core.tables import ROLLOUTS as LOG
 from pipeline.core.tables import SOLUTIONS, rollout_outcomes
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.intervals import beta_moments
@@ -30,7 +31,6 @@ from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import INPUT, Commit, CommitState, publish
 from pipeline.storage.run_record import STAGED_INPUT, claim
-from pipeline.storage.shards import read_shard
 from pipeline.storage.starts import read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import rows_of
@@ -112,13 +112,13 @@ def run_pilot(
 
     summary = run_held(LabelTask(config), storage, run_identity, run_identity, one_worker, watch_pilot, stop)
     run = stored_run(storage)
-    found = _Log(storage, run)
+    found = _Log(run)
     ids = [together[0].problem.problem_id for together in problems]
     return PilotResult(
         rollouts=[found.rollouts[each] for each in ids],
         tokens=[found.tokens[each] + found.drawn_tokens[each] for each in ids],
         tokens_of_rollouts=[found.tokens[each] for each in ids],
-        believed=_believed(storage, run, found),
+        believed=_believed(run, found),
         trials=trials_of(found.outcomes),
         solutions=found.solutions,
         summary=summary,
@@ -166,28 +166,25 @@ def start_seconds(config: LabelConfig, place: RunPlace, devices: float) -> tuple
 class _Log:
     """Sums over the log of a finished run, by problem id."""
 
-    def __init__(self, storage: Storage, run: StoredRun) -> None:
+    def __init__(self, run: StoredRun) -> None:
         self.outcomes: list[RolloutOutcome] = []
         self.solutions: dict[tuple[str, int], SampledSolution] = {}
         self.rollouts: dict[str, int] = defaultdict(int)
         self.tokens: dict[str, int] = defaultdict(int)
         self.drawn_tokens: dict[str, int] = defaultdict(int)
-        for whole in run.wholes.values():
-            for shard in whole.shards:
-                if shard.table == "rollouts":
-                    table = read_shard(storage, shard)
-                    known = rollout_outcomes(table)
-                    self.outcomes += known.values()
-                    for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
-                        self.rollouts[problem] += 1
-                        self.tokens[problem] += known[rollout].n_tokens
-                elif shard.table == "solutions":
-                    for drawn in SOLUTIONS.from_table(read_shard(storage, shard)):
-                        self.solutions[drawn.problem_id, drawn.draw] = drawn
-                        self.drawn_tokens[drawn.problem_id] += len(drawn.token_ids)
+        for _, table in run.tables(LOG):
+            known = rollout_outcomes(table)
+            self.outcomes += known.values()
+            for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
+                self.rollouts[problem] += 1
+                self.tokens[problem] += known[rollout].n_tokens
+        for _, table in run.tables(SOLUTIONS):
+            for drawn in SOLUTIONS.from_table(table):
+                self.solutions[drawn.problem_id, drawn.draw] = drawn
+                self.drawn_tokens[drawn.problem_id] += len(drawn.token_ids)
 
 
-def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
+def _believed(run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
     """Value and tokens per rollout of every prefix that has a value or a rollout, from the labels and the log."""
     issued: dict[str, int] = defaultdict(int)
     tokens: dict[str, int] = defaultdict(int)
@@ -199,7 +196,7 @@ def _believed(storage: Storage, run: StoredRun, log: _Log) -> dict[str, Believed
     estimator = estimator_for(chosen_settings(run.settings, EstimatorConfig, ESTIMATORS))
     names = ("value", "value_sd", "n_correct", "n_rollouts")
     columns = ["root_prefix_id", "prefix_ids", *(f"{at}{name}" for at in ("root_", "") for name in names)]
-    for row in rows_of(storage, run, columns):
+    for row in rows_of(run, columns):
         prefixes = [row["root_prefix_id"], *row["prefix_ids"]]
         of_prefixes = zip(*([row[f"root_{name}"], *row[name]] for name in names), strict=True)
         for prefix, (value, sd, correct, rollouts) in zip(prefixes, of_prefixes, strict=True):

@@ -105,8 +105,8 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     staged = staged_input(storage, run.identity)
     wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
     commits = [*([staged] if staged else []), *wholes]
-    found = _labels(storage, run)
-    log = _log(storage, run)
+    found = _labels(run)
+    log = _log(run)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
     starts = read_starts(storage)
@@ -116,7 +116,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         run_dir=storage.run_dir,
         settings={**run.present, **run.settings},
         units=len(run.units),
-        owed=run.incomplete,
+        owed=run.unfinished,
         edition=run.edition.number if run.edition and run.edition_command else None,
         edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
@@ -126,7 +126,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         makers=found.makers,
         given_outcomes=found.given_outcomes,
         log=log,
-        repeats=_repeats(storage, run),
+        repeats=_repeats(run),
         rejects=rejects,
         reject_counts=counts,
         starts=starts.starts,
@@ -134,24 +134,24 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         plan=plan,
         made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
-        reliabilities=_reliabilities(storage, run),
+        reliabilities=_reliabilities(run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
         capped=cap_text(run.settings),
     )
 
 
-def _reliabilities(storage: Storage, run: StoredRun) -> Sequence[Reliability]:
+def _reliabilities(run: StoredRun) -> Sequence[Reliability]:
     shards = [shard for shard in run.edition.shards if shard.table == RELIABILITIES] if run.edition else []
     if not shards:
         return ()
-    return reliabilities(learned_from(read_shard(storage, shards[0])))
+    return reliabilities(learned_from(read_shard(run.storage, shards[0])))
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
     """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
-    frames = frames_of(storage, replace(run, units=run.units[begin:]))
+    frames = frames_of(replace(run, units=run.units[begin:]))
     rows = (row for frame in frames for row in frame.iter_rows(named=True))
     return list(islice(rows, count))
 
@@ -235,15 +235,15 @@ class _Labels:
     consensus: ConsensusSummary | None
 
 
-def _labels(storage: Storage, run: StoredRun) -> _Labels:
+def _labels(run: StoredRun) -> _Labels:
     labels = _empty(LABELS_GROWN.schema)
     steps = [steps_of(labels, 0)]
     chains = [chains_of(steps[0])]
     makers = [makers_of(labels)]
     agreed = ConsensusCounter()
     first = given = 0
-    by_consensus = has_consensus(storage, run)
-    for labels in frames_of(storage, run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
+    by_consensus = has_consensus(run)
+    for labels in frames_of(run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
         steps.append(steps_of(labels, first))
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))
@@ -261,22 +261,18 @@ def _labels(storage: Storage, run: StoredRun) -> _Labels:
     )
 
 
-def _log(storage: Storage, run: StoredRun) -> pl.DataFrame:
-    rollouts = current_shards(run.wholes, None, "rollouts")
+def _log(run: StoredRun) -> pl.DataFrame:
     verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
     counted = [_counted(_empty(ROLLOUTS.schema))]
-    for unit in run.units:
-        later = verdicts.get(unit.unit_id, ())
-        if shards := rollouts.get(unit.unit_id, ()):
-            counted.append(_counted(_judged(_tables(storage, shards, _LOG), storage, later)))
+    for unit, log in run.tables(ROLLOUTS, _LOG):
+        counted.append(_counted(_judged(pl.DataFrame(log), run.storage, verdicts.get(unit.unit_id, ()))))
     return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
 
 
-def _repeats(storage: Storage, run: StoredRun) -> tuple[int, int]:
+def _repeats(run: StoredRun) -> tuple[int, int]:
     """The sums of `repeated_texts` over the first units."""
-    shards = current_shards(run.wholes, None, "rollouts")
-    read = [shards[unit.unit_id] for unit in run.units if shards.get(unit.unit_id)][:_UNITS_WITH_TEXTS]
-    found = [repeated_texts(_tables(storage, each, ["prefix_id", "text", "n_tokens"])) for each in read]
+    read = islice(run.tables(ROLLOUTS, ["prefix_id", "text", "n_tokens"]), _UNITS_WITH_TEXTS)
+    found = [repeated_texts(pl.DataFrame(log)) for _, log in read]
     return sum(repeated for repeated, _ in found), sum(long for _, long in found)
 
 

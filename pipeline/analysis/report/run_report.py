@@ -149,7 +149,8 @@ def readable(storage: Storage) -> StoredRun:
     begun = any(name.startswith(f"{FOLDER}/{UNIT}-") for name in storage.names(FOLDER))
     if begun or identity.get(SCHEMA) != SCHEMA_VERSION or staged_input(storage, identity):
         return stored_run(storage)
-    return StoredRun(identity=identity, present=identity, units=(), wholes={}, editions=edition_sequence(storage))
+    editions = edition_sequence(storage)
+    return StoredRun(storage=storage, identity=identity, planned=(), units=(), wholes={}, editions=editions)
 
 
 def setting_names(settings: Sequence[str]) -> str:

@@ -26,23 +26,15 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_percent,
-    format_unfinished,
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
+from pipeline.core.tables import CANDIDATES, SEARCHES
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
 from pipeline.storage.starts import Starts, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_chain_run import StoredChainRun
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SEARCHES,
-    StoredSearch,
-    search_frames,
-    search_input,
-    stored_search,
-)
+from pipeline.storage.stored_search import StoredSearch, search_input, stored_search
 
 KIND = "search"
 STOPPED = {
@@ -78,11 +70,7 @@ class SearchRunData:
     @property
     def unfinished(self) -> str:
         """How many units are not finished, in words; empty where all are."""
-        return format_unfinished(self.run.unfinished, len(self.run.units)) if self.run.unfinished else ""
-
-    @property
-    def run(self) -> StoredChainRun:
-        return self.stored.run
+        return self.stored.owed if self.stored.unfinished else ""
 
     def lines(self) -> Iterator[str]:
         """The run in a few lines."""
@@ -94,10 +82,10 @@ class SearchRunData:
 
 def load_search_data(stored: StoredSearch) -> SearchRunData:
     """Raises StoreError for a missing or damaged file."""
-    frames = list(search_frames(stored, SEARCHES, _COLUMNS))
+    frames = list(stored.frames(SEARCHES, _COLUMNS))
     given = search_input(stored)
     unreadable = pl.col("row").is_in(sorted(given.unreadable)).alias("unreadable")
-    models = [str(each) for frame in search_frames(stored, CANDIDATES, ["model"]) for each in frame["model"].unique()]
+    models = [str(each) for frame in stored.frames(CANDIDATES, ["model"]) for each in frame["model"].unique()]
     return SearchRunData(
         stored=stored,
         searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
@@ -105,7 +93,7 @@ def load_search_data(stored: StoredSearch) -> SearchRunData:
         figures=run_figures(search_run(stored, "this run", given), _SEED) if frames else None,
         scorer=", ".join(dict.fromkeys(models)),
         starts=read_starts(stored.storage),
-        made_up=made_up_text(stored.run.identity, "steps") if frames else "",
+        made_up=made_up_text(stored.identity, "steps") if frames else "",
     )
 
 
@@ -144,7 +132,7 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
 
 
 def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
-    identity = found.run.identity
+    identity = found.stored.identity
 
     def setting(key: str) -> str:
         value = identity.get(key)
@@ -179,7 +167,7 @@ def _method(found: SearchRunData, method: str, n: str) -> str:
 def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
-        done = f"everything below is about the other {len(found.run.units) - found.run.unfinished:,}"
+        done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
         rest = "there is no result yet" if found.totals is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:

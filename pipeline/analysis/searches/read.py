@@ -9,17 +9,10 @@ import polars as pl
 
 from pipeline.analysis.searches.figures import SearchFigures
 from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
+from pipeline.core.table import Table
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import WHOLE
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SAMPLES,
-    SEARCHES,
-    STEP_SCORES,
-    SearchInput,
-    StoredSearch,
-    search_frames,
-    search_input,
-)
+from pipeline.storage.stored_search import SearchInput, StoredSearch, search_input
 
 KNOWN = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
 """Of rows of `searches`: the answer is known, or the outcome of the choice is."""
@@ -44,9 +37,9 @@ def search_run(stored: StoredSearch, name: str, given: SearchInput | None = None
         method=stored.method,
         n=stored.n,
         accept=stored.accept,
-        calibrated=stored.run.identity.get(_CALIBRATION) is not None,
+        calibrated=stored.identity.get(_CALIBRATION) is not None,
         independent=whole and not any(each.given for each in searches),
-        settings=stored.run.identity,
+        settings=stored.identity,
         searches=searches,
     )
 
@@ -54,14 +47,14 @@ def search_run(stored: StoredSearch, name: str, given: SearchInput | None = None
 def _samples_are_whole_chains(stored: StoredSearch) -> bool:
     """Whether the run has samples, and each is a chain from its beginning to its end."""
     whole = (pl.col("number") == 0) & (pl.col("steps") == WHOLE)
-    found = [frame.select(whole.all())[0, 0] for frame in search_frames(stored, SAMPLES, ["number", "steps"])]
+    found = [frame.select(whole.all())[0, 0] for frame in stored.frames(SAMPLES, ["number", "steps"])]
     return bool(found) and all(found)
 
 
 def _computed(stored: StoredSearch) -> dict[int, dict[str, int]]:
     """The tokens that the scorer computed for each prefix, by row: those that it computed some for."""
     found: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for frame in search_frames(stored, STEP_SCORES, ["row", "prefix_id", "n_computed"]):
+    for frame in stored.frames(STEP_SCORES, ["row", "prefix_id", "n_computed"]):
         for row, prefix, tokens in frame.filter(pl.col("n_computed") > 0).iter_rows():
             found[row][prefix] = tokens
     return dict(found)
@@ -72,13 +65,13 @@ def _searches(
 ) -> Iterator[ProblemSearch]:
     # Files of both tables are those of the same units, in the same order.
     candidates: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-    for frame in search_frames(stored, CANDIDATES, _OF_CANDIDATES):
+    for frame in stored.frames(CANDIDATES, _OF_CANDIDATES):
         ends = pl.col("prefix_ids").list.last().alias(_ENDS)
         for row in frame.with_columns(ends).drop("prefix_ids").iter_rows(named=True):
             candidates[row["row"]].append(row)
     has_choice = pl.col("chosen").is_not_null()
     right = pl.when(has_choice).then(pl.col("outcome")).otherwise(statement=False)
-    for frame in search_frames(stored, SEARCHES, _OF_SEARCHES):
+    for frame in stored.frames(SEARCHES, _OF_SEARCHES):
         found = frame.select(
             *("row", "problem_id", "trusted", "policy_tokens", "seconds"),
             known=KNOWN,
@@ -107,7 +100,7 @@ def _candidates(of: Sequence[Mapping[str, Any]], computed: Mapping[str, int], *,
 
 def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
     """The figures of all finished units. `given`: their input. Raises StoreError for a damaged file."""
-    searches = pl.concat(search_frames(stored, SEARCHES, _COUNTED + _SUMMED))
+    searches = stored.frame(SEARCHES, _COUNTED + _SUMMED)
     ungraded = pl.col("outcome").is_null() & pl.col("chosen").is_not_null()
     graded, right = KNOWN & ~ungraded, pl.col("outcome").fill_null(value=False)
     graded_trusted = pl.col("trusted") & pl.col("outcome").is_not_null()
@@ -124,7 +117,7 @@ def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
     found = searches.select(**{name: each.sum() for name, each in counts.items()}).row(0, named=True)
     sums = searches.select(pl.col(_SUMMED).sum()).row(0, named=True)
     confidences = searches["confidence"].drop_nulls().drop_nans().to_list()
-    ends = search_frames(stored, CANDIDATES, ["chosen", "cut"])
+    ends = stored.frames(CANDIDATES, ["chosen", "cut"])
     return SearchFigures(
         **{**sums, **found, "trusted": None if stored.accept is None else found["trusted"]},
         problems=searches.height,
@@ -135,5 +128,5 @@ def search_figures(stored: StoredSearch, given: SearchInput) -> SearchFigures:
     )
 
 
-def _seconds(stored: StoredSearch, table: str) -> float:
-    return sum(float(frame["took"].sum()) for frame in search_frames(stored, table, ["took"]))
+def _seconds(stored: StoredSearch, table: Table[Any]) -> float:
+    return sum(float(frame["took"].sum()) for frame in stored.frames(table, ["took"]))

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import pyarrow as pa
-
 from pipeline.core.records import Finish
+from pipeline.core.table import Table
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import Node
 from pipeline.searches.ids import node_id, prefix_id, root_id
 from pipeline.searches.log import FAILED_DRAW, given_nodes, root_of
-from pipeline.storage.shards import read_shard
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, StoredSearch
+from pipeline.storage.stored_search import StoredSearch
 from pipeline.storage.units import UnitRef, unit_chains
 
 SAMPLE_COLUMNS = (
@@ -97,8 +96,8 @@ class SearchedProblem:
 
 def searched_problems(stored: StoredSearch) -> Iterator[list[SearchedProblem]]:
     """The problems of each finished unit, in the order of the input. Raises StoreError for a missing or damaged file."""
-    for unit in stored.run.units:
-        if unit.unit_id in stored.run.wholes:
+    for unit in stored.units:
+        if unit.unit_id in stored.wholes:
             yield _of_unit(stored, unit)
 
 
@@ -261,14 +260,14 @@ def _answer(answer: str | None, candidates: Sequence[Row]) -> AnswerOfChains:
     )
 
 
-def _by_row(stored: StoredSearch, unit: UnitRef, table: str, columns: Sequence[str]) -> defaultdict[int, list[Row]]:
+def _by_row(
+    stored: StoredSearch, unit: UnitRef, table: Table[Any], columns: Sequence[str]
+) -> defaultdict[int, list[Row]]:
     found: defaultdict[int, list[Row]] = defaultdict(list)
     for row in _rows(stored, unit, table, columns):
         found[row["row"]].append(row)
     return found
 
 
-def _rows(stored: StoredSearch, unit: UnitRef, table: str, columns: Sequence[str] | None) -> list[Row]:
-    shards = [shard for shard in stored.run.wholes[unit.unit_id].shards if shard.table == table]
-    tables: list[pa.Table] = [read_shard(stored.storage, shard, columns) for shard in shards]
-    return [row for each in tables for row in each.to_pylist()]
+def _rows(stored: StoredSearch, unit: UnitRef, table: Table[Any], columns: Sequence[str] | None) -> list[Row]:
+    return [row for each in stored.of_unit(unit.unit_id, table, columns) for row in each.to_pylist()]

@@ -11,24 +11,15 @@ from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError, UsageError
-from pipeline.storage.editions import current_shards
+from pipeline.core.tables import CANDIDATES, SEARCHES, SOLUTIONS
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
 from pipeline.storage.score_files import read_scores_of
-from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_run import refuse_unfinished
-from pipeline.storage.stored_search import (
-    CANDIDATES,
-    SEARCHES,
-    StoredSearch,
-    search_frames,
-    search_input,
-    stored_search,
-)
+from pipeline.storage.stored_search import StoredSearch, search_input, stored_search
 
 SCORE = "score"
 LAST = "score_last"
-SOLUTIONS = "solutions"
 _STEPS_OF_DRAW = "step_ends"
 _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
@@ -114,8 +105,8 @@ def _search_in(path: Path) -> StoredSearch | None:
 def _candidates(search: StoredSearch, columns: Sequence[str]) -> pl.DataFrame:
     """The candidates of a run, and a row for each problem without one."""
     keys = ["row", "problem_id", "source_id", "problem", "gold_answer"]
-    found = pl.concat(search_frames(search, CANDIDATES, [*columns, "row", _SEARCH_CHOSE]))
-    without = pl.concat(search_frames(search, SEARCHES, keys)).join(found, on="row", how="anti")
+    found = search.frame(CANDIDATES, [*columns, "row", _SEARCH_CHOSE])
+    without = search.frame(SEARCHES, keys).join(found, on="row", how="anti")
     rows = [
         found.with_columns(pl.lit(False).alias(_EMPTY)),
         without.with_columns(pl.lit(True).alias(_EMPTY), pl.col("problem_id").alias("chain_id")),
@@ -193,8 +184,7 @@ def _draws(run_dir: str) -> pl.DataFrame:
     """The chain and problem of every draw, and whether it has no step."""
     storage = storage_at(run_dir)
     run = refuse_unfinished(storage)
-    shards = [shard for of_unit in current_shards(run.wholes, None, SOLUTIONS).values() for shard in of_unit]
-    tables = [pl.DataFrame(read_shard(storage, shard, [*_KEYS, _STEPS_OF_DRAW])) for shard in shards]
+    tables = list(run.frames(SOLUTIONS, [*_KEYS, _STEPS_OF_DRAW]))
     if not tables:
         raise UsageError(f"run_dir={run_dir} sampled no chains: its input contains them all; leave run_dir out")
     return pl.concat(tables).select(*_KEYS, (pl.col(_STEPS_OF_DRAW).list.len() == 0).alias(_EMPTY))

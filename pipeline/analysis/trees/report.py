@@ -8,7 +8,7 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.data import trees_json
 from pipeline.analysis.trees.files import tree_page
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_unfinished
+from pipeline.core.formatting import format_count
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -24,7 +24,7 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
     """
     assert config.tree is not None
     run = stored_run(storage)
-    stored = StoredTrees(storage, run)
+    stored = StoredTrees(run)
     found = stored.of_problem(config.tree)
     ids = list(dict.fromkeys(each.tree.problem_id for each in found))
     if len(ids) > 1:
@@ -62,10 +62,8 @@ def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) 
 
 def _banners(run: StoredRun) -> list[str]:
     said = []
-    if run.incomplete:
-        said.append(
-            f"{format_unfinished(run.incomplete, len(run.units))}: this page has what finished units know of the problem."
-        )
+    if run.unfinished:
+        said.append(f"{run.owed}: this page has what finished units know of the problem.")
     if made_up := made_up_text(run.identity):
         said.append(f"{made_up[0].upper()}{made_up[1:]}.")
     return said

@@ -43,7 +43,7 @@ def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterat
     storage = storage_at(run_dir)
     run = readable_run(storage, partial=partial)
     stored = [name for name in schema.names if name != "row"]
-    yield from numbered((frame.to_arrow() for frame in frames_of(storage, run, stored)), schema)
+    yield from numbered((frame.to_arrow() for frame in frames_of(run, stored)), schema)
 
 
 def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
@@ -51,7 +51,7 @@ def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
     `labelled_chains` does."""
     storage = storage_at(run_dir)
     run = readable_run(storage, partial=partial)
-    labels = [shard.sha256 for shard in label_shards(storage, run)]
+    labels = [shard.sha256 for shard in label_shards(run)]
     return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
 
 

@@ -22,7 +22,7 @@ from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.storage.location import storage_at
 from pipeline.storage.storage import Storage
-from pipeline.storage.tasks import TASKS, row_tally
+from pipeline.storage.tasks import TASKS, row_tally, task_runs
 
 CHAINS_PER_CORE = 16
 """Chains that wait for each core: many, because most take milliseconds."""
@@ -65,7 +65,7 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
         return self.name
 
     def storage(self) -> Storage:
-        return storage_at(f"{storage_at(self.config.run_dir).run_dir}/{self.name}")
+        return task_runs(self.name).at(storage_at(self.config.run_dir), self.name)
 
     def determines(self) -> dict[str, object]:
         common = TaskConfig.__dataclass_fields__.keys()

@@ -27,7 +27,7 @@ from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import CHECK, OTHER_RUN, PROVES
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_findings import check_storage, finding_tally
+from pipeline.storage.stored_findings import CHECK_RUNS, finding_tally
 from pipeline.verifiers.base import CheckedStep, Fault
 from pipeline.verifiers.registry import inputs_of, missing_for, named_verifiers, proves
 
@@ -83,7 +83,7 @@ class CheckTask(GivenTask[CheckRunConfig]):
         self.doing = f"checking by {config.verifier.kind}"
 
     def storage(self) -> Storage:
-        return check_storage(storage_at(self.config.run_dir), self.config.verifier.kind)
+        return CHECK_RUNS.at(storage_at(self.config.run_dir), self.config.verifier.kind)
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -29,7 +29,7 @@ from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import JUDGE, OTHER_RUN
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_critiques import critique_tally, judge_storage
+from pipeline.storage.stored_critiques import JUDGE_RUNS, critique_tally
 
 Votes = Sequence[Critique]
 """The critiques of a chain."""
@@ -48,7 +48,7 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
         self._judge = checked_judge(config)
 
     def storage(self) -> Storage:
-        return judge_storage(storage_at(self.config.run_dir), self.config.judge.name)
+        return JUDGE_RUNS.at(storage_at(self.config.run_dir), self.config.judge.name)
 
     @property
     def names(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Finish, Problem, Tally, UnitTarget
 from pipeline.core.table import storable
-from pipeline.core.tables import SAMPLES, STEP_SCORES, SampleAnswer, ScoreAnswer
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
@@ -22,7 +22,6 @@ from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import failure
 from pipeline.searches.problem import ProblemSearch
 from pipeline.searches.results import part_tally, search_tally, tables_of
-from pipeline.storage.stored_search import CANDIDATES, SEARCHES
 from pipeline.storage.unit_files import UnitFiles
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class UnitSearches(LogOfChains):
             self.files.leave_out(table.name, unasked)
         found = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
         return Finished(
-            results={CANDIDATES: found.candidates, SEARCHES: found.searches},
+            results={CANDIDATES.name: found.candidates, SEARCHES.name: found.searches},
             tally=search_tally(found.searches),
             readings=self.readings,
         )

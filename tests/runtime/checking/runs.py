@@ -10,10 +10,11 @@ import polars as pl
 from pipeline.config.check import CheckRunConfig
 from pipeline.config.label import ClusterConfig, DataConfig, RunConfig
 from pipeline.core.progress import Status, Summary
+from pipeline.core.tables import FINDINGS
 from pipeline.runtime.checking.task import check_run
 from pipeline.runtime.objects import given, offered
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_findings import StoredCheck, finding_frames, stored_check
+from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck
 from tests.conftest import write_rows
 from tests.runtime.checking.hostile import Obedient, ObedientConfig
 from tests.runtime.growing import label
@@ -78,10 +79,9 @@ def checked_rows(folder: Path, problems: Sequence[tuple[str, list[str]]], verifi
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredCheck:
-    return stored_check(storage_at(str(run_dir)), name)
+    return CHECK_RUNS.read(storage_at(str(run_dir)), name)
 
 
 def frame(run_dir: Path, name: str = NAME) -> pl.DataFrame:
     """All findings."""
-    text = pl.col("verdict", "covers").cast(pl.String)
-    return pl.concat([each.with_columns(text) for each in finding_frames(stored(run_dir, name))])
+    return stored(run_dir, name).frame(FINDINGS)

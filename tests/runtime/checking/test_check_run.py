@@ -11,7 +11,7 @@ from pipeline.analysis.checks import check_lines, check_summary
 from pipeline.core.errors import PluginError, RunConflict, UsageError
 from pipeline.core.tables import FINDINGS
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_findings import check_names, check_storage, stored_check
+from pipeline.storage.stored_findings import CHECK_RUNS
 from pipeline.verifiers.base import Fault
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import NAME, checked, frame, labelled, orders, rows, settings, sums
@@ -55,20 +55,20 @@ def test_every_step_has_a_finding_in_the_order_of_the_input(run_dir: Path) -> No
 
 def test_verifiers_keep_their_findings_beside_each_other(run_dir: Path) -> None:
     storage = storage_at(str(run_dir))
-    assert check_names(storage) == []
+    assert CHECK_RUNS.names(storage) == []
     with pytest.raises(UsageError, match=r"has no checks by arithmetic: check it: check run_dir="):
-        stored_check(storage, "arithmetic")
+        CHECK_RUNS.read(storage, "arithmetic")
     checked(settings(run_dir))
     before = frame(run_dir)
     found = checked(replace(settings(run_dir), checks=["arithmetic", "algebra"]))
     assert list(found) == ["arithmetic", "algebra"]
-    assert check_names(storage) == ["algebra", "arithmetic", NAME]
+    assert CHECK_RUNS.names(storage) == ["algebra", "arithmetic", NAME]
     assert frame(run_dir).equals(before)
     assert frame(run_dir, "algebra").height == STEPS
     with pytest.raises(UsageError, match="has no checks by algebr: did you mean algebra"):
-        stored_check(storage, "algebr")
+        CHECK_RUNS.read(storage, "algebr")
     with pytest.raises(UsageError, match="has a name that no folder can have"):
-        check_storage(storage, "../x")
+        CHECK_RUNS.at(storage, "../x")
 
 
 def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_verifier_that_fails_is_named_and_the_others_are_kept(step: str, said:
     with pytest.raises(PluginError, match=said):
         checked(replace(settings(run_dir), checks=["arithmetic", NAME, "algebra"]))
     assert frame(run_dir, "arithmetic").height == 6
-    assert check_names(storage_at(str(run_dir))) == ["arithmetic", NAME]
+    assert CHECK_RUNS.names(storage_at(str(run_dir))) == ["arithmetic", NAME]
 
 
 def test_rows_without_a_run_are_checked_with_or_without_an_answer_and_proved_in_their_own_folder(
@@ -201,7 +201,7 @@ def test_a_verifier_that_lacks_something_is_named_and_the_others_go_on(
         assert (
             f"stepvalue: proof_server {verb}: it needs verifier=proof_server verifier.url=http://HOST:PORT" in said.err
         )
-    assert check_names(storage_at(str(run_dir))) == ["arithmetic"]
+    assert CHECK_RUNS.names(storage_at(str(run_dir))) == ["arithmetic"]
     assert main(["check", f"run_dir={run_dir}", "checks=[coq]"]) == 2
     assert "checks=[coq]: it needs coqtop: apt-get install coq" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"checks=\[coq\]: it needs coqtop"):

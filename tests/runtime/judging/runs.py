@@ -9,11 +9,12 @@ import polars as pl
 from pipeline.config.judge import JudgeRunConfig
 from pipeline.config.label import ClusterConfig, RunConfig
 from pipeline.core.progress import Status, Summary
+from pipeline.core.tables import CRITIQUES
 from pipeline.judges.settings import OracleVotes
 from pipeline.runtime.chain_run.run import Running
 from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import StoredJudge, critique_frames, stored_judge
+from pipeline.storage.stored_critiques import JUDGE_RUNS, StoredJudge
 from tests.oracles.lab import LabJudgeConfig, LabVotes
 from tests.runtime.growing import label
 from tests.runtime.in_process import done_here
@@ -62,10 +63,9 @@ def judged(
 
 
 def stored(run_dir: Path, name: str = NAME) -> StoredJudge:
-    return stored_judge(storage_at(str(run_dir)), name)
+    return JUDGE_RUNS.read(storage_at(str(run_dir)), name)
 
 
 def frame(run_dir: Path, name: str = NAME) -> pl.DataFrame:
     """All critiques with their newest readings."""
-    text = pl.col("reading", "finish").cast(pl.String)
-    return pl.concat([each.with_columns(text) for each in critique_frames(stored(run_dir, name))])
+    return stored(run_dir, name).frame(CRITIQUES)

@@ -11,7 +11,7 @@ from pipeline.core.errors import UsageError
 from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.runtime.judging.task import JudgeTask
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_critiques import critique_counts, judge_names, judge_storage, stored_judge
+from pipeline.storage.stored_critiques import JUDGE_RUNS, critique_counts
 from tests.runtime.judging.runs import NAME, VOTES, frame, judged, labelled, settings, stored
 
 pytestmark = pytest.mark.slow
@@ -35,20 +35,20 @@ def test_the_votes_are_those_of_the_oracle(run_dir: Path) -> None:
 
 def test_several_judges_stand_in_one_run(run_dir: Path) -> None:
     storage = storage_at(str(run_dir))
-    assert judge_names(storage) == []
+    assert JUDGE_RUNS.names(storage) == []
     with pytest.raises(UsageError, match=r"has no judge dry: make one: judge run_dir="):
-        stored_judge(storage, NAME)
+        JUDGE_RUNS.read(storage, NAME)
     judged(settings(run_dir))
     judged(settings(run_dir, name="other", seed=5))
-    assert judge_names(storage) == [NAME, "other"]
+    assert JUDGE_RUNS.names(storage) == [NAME, "other"]
     assert (
         not frame(run_dir).select("row", "vote", "text").equals(frame(run_dir, "other").select("row", "vote", "text"))
     )
     assert stored(run_dir).digest != stored(run_dir, "other").digest
     with pytest.raises(UsageError, match="has no judge othr: did you mean other"):
-        stored_judge(storage, "othr")
+        JUDGE_RUNS.read(storage, "othr")
     with pytest.raises(UsageError, match="is no name of a judge"):
-        judge_storage(storage, "../x")
+        JUDGE_RUNS.at(storage, "../x")
 
 
 def test_a_run_in_which_nothing_is_labelled_yet_is_refused(run_dir: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_run_in_which_nothing_is_labelled_yet_is_refused(run_dir: Path) -> Non
         record.unlink()
     with pytest.raises(UsageError, match="no chain is labelled yet: start `label` on it again"):
         judged(replace(settings(run_dir), partial=True))
-    assert judge_names(storage_at(str(run_dir))) == []
+    assert JUDGE_RUNS.names(storage_at(str(run_dir))) == []
 
 
 def test_answers_are_kept_from_a_judge_unless_it_may_see_them(run_dir: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: 
     assert said.startswith(f"{CHAINS} chains with ")
     assert "4 votes each" in said
     assert f"no verdict, because it is not in the wanted form: {CHAINS * 4} critiques" in said
-    assert judge_names(storage_at(str(run_dir))) == []
+    assert JUDGE_RUNS.names(storage_at(str(run_dir))) == []
 
 
 def test_a_judge_that_writes_with_no_model_needs_no_policy(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,8 +21,7 @@ from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.runtime.scoring.task import ScoreTask
 from pipeline.scorers.calibration import Calibration, MapKind, encode
-from pipeline.storage.location import storage_at
-from pipeline.storage.score_files import score_shards
+from pipeline.storage.score_files import score_files
 from tests.conftest import write_rows
 from tests.oracles.lab import LabScorerConfig, LabScores
 from tests.runtime.in_process import done_here
@@ -46,8 +45,7 @@ def scored(config: ScoreConfig, watch: Callable[[Status], None] = lambda _: None
 
 
 def frame(out: Path) -> pl.DataFrame:
-    storage = storage_at(str(out))
-    return pl.concat([pl.read_parquet(out / shard.file) for shard in score_shards(storage)])
+    return pl.concat(map(pl.read_parquet, score_files("out", out)))
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.core.table import TABLES as DECLARED
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, search_frames, stored_search
+from pipeline.storage.stored_search import stored_search
 
+SAMPLES, STEP_SCORES, CANDIDATES, SEARCHES = "samples", "stepscores", "candidates", "searches"
 METHODS = ("best_of_n", "majority", "weighted", "beam", "dvts", "particle", "mcts", "regenerate")
 TABLES = (SAMPLES, STEP_SCORES, CANDIDATES, SEARCHES)
 KEYS = {
@@ -23,11 +25,7 @@ CHANCE = ("seconds", "took", "n_computed", "scorer_computed")
 def tables(run_dir: Path | str) -> dict[str, pl.DataFrame]:
     """All tables of a finished run, sorted by their keys."""
     stored = stored_search(storage_at(str(run_dir)))
-    found = {}
-    for name in TABLES:
-        frames = list(search_frames(stored, name))
-        found[name] = pl.concat(frames).sort(KEYS[name]) if frames else pl.DataFrame()
-    return found
+    return {name: stored.frame(DECLARED[name]).sort(KEYS[name]) for name in TABLES}
 
 
 def without_chance(found: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

@@ -25,10 +25,10 @@ from pipeline.searches.log import root_of
 from pipeline.storage.commits import CommitState, encode_commit, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, stored_search
+from pipeline.storage.stored_search import stored_search
 from tests.oracles.lab import LabEngine, LabPolicyConfig
 from tests.runtime.searching.starts import MortalDisk, Work, at_once, started, with_engines
-from tests.runtime.searching.tables import TABLES, assert_alike, tables
+from tests.runtime.searching.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, TABLES, assert_alike, tables
 from tests.runtime.virtual_clock import QuickDisk
 from tests.searches.runs import search_in, settings, sums
 

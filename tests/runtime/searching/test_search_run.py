@@ -24,9 +24,17 @@ from pipeline.scorers.oracle import logit
 from pipeline.scorers.readouts import sigmoid
 from pipeline.searches.base import WHOLE, Found, Node, Sample, Score, Search, Steps, Task, Together, sample, together
 from pipeline.searches.registry import SEARCHES as INSTALLED
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from tests.runtime.scoring.test_score_run import squared
-from tests.runtime.searching.tables import METHODS, TABLES, assert_alike, tables
+from tests.runtime.searching.tables import (
+    CANDIDATES,
+    METHODS,
+    SAMPLES,
+    SEARCHES,
+    STEP_SCORES,
+    TABLES,
+    assert_alike,
+    tables,
+)
 from tests.searches.runs import Row, search_in, searched, settings, sums
 
 pytestmark = pytest.mark.slow

@@ -12,11 +12,10 @@ import pytest
 from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
 from tests.conftest import write_rows
 from tests.engines.conftest import quick_openai as quick_openai
 from tests.engines.served import CONTEXT, MODEL, Act, Server, served_beside
-from tests.runtime.searching.tables import tables
+from tests.runtime.searching.tables import CANDIDATES, SAMPLES, SEARCHES, tables
 from tests.runtime.searching.test_search_run import is_sound
 from tests.searches.runs import searched, sums
 

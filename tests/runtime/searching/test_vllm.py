@@ -10,10 +10,9 @@ from pipeline.cli.compose import compose
 from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
 from pipeline.engines.hugging_face import HfTokenizer
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from tests.conftest import write_rows
 from tests.runtime.searching.starts import started
-from tests.runtime.searching.tables import assert_alike, tables
+from tests.runtime.searching.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, assert_alike, tables
 from tests.runtime.searching.test_search_run import is_sound
 from tests.scorers.readers import own_prm
 from tests.searches.runs import Row

@@ -13,7 +13,7 @@ from pipeline.analysis.report.embedded import BASE64, data_element, json_text, p
 from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree
 from pipeline.core.ids import content_id
-from pipeline.storage.stored_search import CANDIDATES, SAMPLES, SEARCHES
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES
 
 DATA_BYTES = 10_500_000
 """Of all data in the page."""
@@ -137,11 +137,11 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
     found = problem.search
     return {
         "ids": found["problem_id"],
-        "sources": shortened(found["source_id"] or "", _SHORT, SEARCHES),
+        "sources": shortened(found["source_id"] or "", _SHORT, SEARCHES.name),
         "problems": found["problem"][:_BEGINNING],
         "outcomes": _OUTCOMES[found["outcome"]],
         "trust": _TRUST[found["trusted"]],
-        "answers": None if found["final_answer"] is None else shortened(found["final_answer"], _SHORT, SEARCHES),
+        "answers": None if found["final_answer"] is None else shortened(found["final_answer"], _SHORT, SEARCHES.name),
         "confidence": rounded(found["confidence"]),
         "stops": found["stopped"],
         "steps": len(problem.tree.nodes) - 1,
@@ -174,8 +174,8 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     nodes = tree.nodes
     return json_text(
         {
-            "problem": shortened(found["problem"], characters, SEARCHES),
-            "gold": None if found["gold_answer"] is None else shortened(found["gold_answer"], _SHORT, SEARCHES),
+            "problem": shortened(found["problem"], characters, SEARCHES.name),
+            "gold": None if found["gold_answer"] is None else shortened(found["gold_answer"], _SHORT, SEARCHES.name),
             "verdict": found["verdict"],
             "prompt": found["policy_prompt_tokens"],
             "read": found["scorer_tokens"],
@@ -185,7 +185,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "more": len(problem.answers) - _ANSWERS if len(problem.answers) > _ANSWERS else 0,
             "parents": [-1 if node.parent is None else node.parent for node in nodes],
             # Cut texts name the table that has the whole one. No sample has a step of the chain of the input.
-            "texts": [shortened(node.text, characters, CANDIDATES if node.given else SAMPLES) for node in nodes],
+            "texts": [shortened(node.text, characters, (CANDIDATES if node.given else SAMPLES).name) for node in nodes],
             "given": [at for at, node in enumerate(nodes) if node.given],
             "scores": [rounded(node.score) for node in nodes],
             "raw": [rounded(node.raw_score) for node in nodes] if _calibrated(tree) else None,
@@ -199,7 +199,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
                 at: [
                     node.ends,
                     node.cut,
-                    None if node.answer is None else shortened(node.answer, _SHORT, SAMPLES),
+                    None if node.answer is None else shortened(node.answer, _SHORT, SAMPLES.name),
                     node.verdict,
                 ]
                 for at, node in enumerate(nodes)
@@ -214,7 +214,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
 
 
 def _answer(found: AnswerOfChains) -> list[object]:
-    answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES)
+    answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES.name)
     return [answer, found.chains, rounded(found.best), rounded(found.total), found.verdict, found.chosen]
 
 
