@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.analysis.agree.human import ScoredChain, key_of_texts, text_key
+from pipeline.analysis.agree.human import ModelChain, key_of_texts, text_key
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.core.ids import content_id
 from pipeline.core.records import Origin
@@ -93,9 +93,9 @@ class _Prefix:
     key: str
 
 
-def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
+def match_prefixes(scored: Iterable[ModelChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
     """The prefixes with scores and rollouts. `rows`: of `labels`, with COLUMNS."""
-    by_text = {text_key(each.chain): each for each in scored}
+    by_text = {text_key(each): each for each in scored}
     found: list[_Prefix] = []
     seen: set[str] = set()
     matched: set[tuple[str, ...]] = set()
@@ -136,7 +136,7 @@ def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, An
     )
 
 
-def _prefixes(scored: ScoredChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
+def _prefixes(scored: ModelChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
     """Every step of a chain of the run. Adds the prefixes that count to `seen`."""
     for at, prefix in enumerate(row["prefix_ids"]):
         value, origin = row["unbiased_value"][at], row["origin"][at]
@@ -145,7 +145,7 @@ def _prefixes(scored: ScoredChain, row: Mapping[str, Any], key: str, seen: set[s
             seen.add(prefix)
         yield _Prefix(
             fate=fate,
-            given=scored.chain.values[at],
+            given=scored.values[at],
             score=scored.own[at],
             value=float(row["outcome"]) if fate is _Fate.end else (value or 0.0),
             rollouts=1 if fate is _Fate.end else (row["unbiased_rollouts"][at] or 0),
