@@ -4,8 +4,8 @@ The accuracy of a method at n is the probability that its choice is correct amon
 replacement. It is exact for a choice by score (`best_of`). For a vote (`vote`) it is an average over all subsets or, if there
 are many, over random ones. `count` is the number of candidates of a problem; 1 <= n <= count.
 
-Candidates are rows of a frame, in any order: `problem_id`, `chain_id`, `final_answer` (null if the chain states none), `outcome`
-(an answer that could not be judged is not right), `score` and `outcome_score` (null if it is missing).
+Candidates are rows of a frame, in any order: `problem_id`, `chain_id`, `final_answer` (null if the chain states none),
+`outcome` (an answer that could not be judged is not right), `score` and `outcome_score` (null if it is missing).
 
 Arrays: `groups` (C,) holds the number of each candidate's answer, -1 for no answer; `subsets` (S, C) marks the candidates that
 vote.
