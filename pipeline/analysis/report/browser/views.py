@@ -1,7 +1,7 @@
 """What the chain browser shows: which chains, which data of each, and which rollouts of its prefixes. Pure.
 
-A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as a record of
-its row of `labels` with texts cut (`chain_view`). Examples of rollouts are chosen for each prefix, and for as many prefixes as
+A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as its row of
+`labels` with texts cut (`shown_row`). Examples of rollouts are chosen for each prefix, and for as many prefixes as
 the size limit allows (`rollout_examples`, `affordable`).
 """
 
