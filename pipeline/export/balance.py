@@ -5,37 +5,36 @@ are left out, never single steps. A chain without a labelled step counts as a ch
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
+from pipeline.export.example import LabelCounts
 from pipeline.export.settings import Balance
 
 EXACT_STEPS = 4096
 """The last surplus steps, up to this number, are balanced as exactly as whole chains allow; the ones before in hash order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassCounts:
-    """A chain and the numbers of its good and bad steps."""
+class Counted(NamedTuple):
+    """A chain and how many labels its steps have."""
 
     chain_id: str
-    n_good: int
-    n_bad: int
+    labels: LabelCounts
 
 
-def chains_to_drop(chains: Iterable[ClassCounts], balance: Balance, seed: int) -> frozenset[str]:
+def chains_to_drop(chains: Iterable[Counted], balance: Balance, seed: int) -> frozenset[str]:
     """The chain_ids to leave out. Raises UsageError if one of the two sides is empty, because nothing would be left."""
     match balance:
         case Balance.none:
             return frozenset()
         case Balance.chains:
-            return _balanced(list(chains), seed, "chain", lambda chain: -1 if chain.n_bad else 1)
+            return _balanced(list(chains), seed, "chain", lambda chain: -1 if chain.labels.bad else 1)
         case Balance.steps:
-            return _balanced(list(chains), seed, "step", lambda chain: chain.n_good - chain.n_bad)
+            return _balanced(list(chains), seed, "step", lambda chain: chain.labels.good - chain.labels.bad)
 
 
-def _balanced(chains: list[ClassCounts], seed: int, what: str, surplus: Callable[[ClassCounts], int]) -> frozenset[str]:
+def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[Counted], int]) -> frozenset[str]:
     total = sum(map(surplus, chains))
     side = 1 if total > 0 else -1
     _refuse_one_sided(chains, what)
@@ -45,9 +44,9 @@ def _balanced(chains: list[ClassCounts], seed: int, what: str, surplus: Callable
     return frozenset(candidates[index].chain_id for index in chosen)
 
 
-def _refuse_one_sided(chains: Sequence[ClassCounts], what: str) -> None:
-    bad = any(chain.n_bad for chain in chains)
-    good = any(chain.n_good for chain in chains) if what == "step" else any(not chain.n_bad for chain in chains)
+def _refuse_one_sided(chains: Sequence[Counted], what: str) -> None:
+    bad = any(chain.labels.bad for chain in chains)
+    good = any(chain.labels.good if what == "step" else not chain.labels.bad for chain in chains)
     if chains and not (good and bad):
         lacking = ("good step" if what == "step" else "chain without a bad step") if not good else "bad step"
         raise UsageError(f"balance={what}s would leave out everything: there is no {lacking}. Export with balance=none")

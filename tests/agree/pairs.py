@@ -1,8 +1,9 @@
 """Makes pairs of human chains and labelled chains in one line."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, Opinions, first_error, goods_until
+from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, goods_until
 from pipeline.core.records import RowLocation
 from pipeline.core.statistics import Resampling
 
@@ -19,11 +20,12 @@ def human(
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(goods)))
     return HumanChain(
         location=RowLocation(file="people.jsonl", line=1),
+        chain_id="",
+        problem_id="",
         source_id=source_id,
         problem=problem,
         steps=texts,
         goods=tuple(goods),
-        first_error=first_error(goods),
     )
 
 
@@ -36,8 +38,8 @@ def labelled(
     source_id: str | None = None,
     problem: str = "p",
     steps: Sequence[str] | None = None,
-    opinions: Opinions | None = None,
     chain_id: str = "",
+    **opinions: Any,
 ) -> ModelChain:
     texts = tuple(steps) if steps is not None else tuple(f"step {index}" for index in range(len(values)))
     return ModelChain(
@@ -48,8 +50,9 @@ def labelled(
         labels=tuple(labels) if labels is not None else tuple(None if v is None else int(v > 0) for v in values),
         outcome=outcome,
         terminal=terminal,
-        opinions=opinions,
         chain_id=chain_id,
+        problem_id="",
+        **opinions,
     )
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.agree.human import NO_ERROR, Opinions, goods_until
+from pipeline.analysis.agree.human import NO_ERROR, goods_until
 from pipeline.analysis.agree.rulings import by_opinion
 from pipeline.analysis.settings import Neutral
 from tests.agree.pairs import labelled
@@ -104,10 +104,7 @@ def test_labels_by_another_rule_have_no_such_methods() -> None:
 
 def test_a_witness_is_judged_by_the_place_that_it_names() -> None:
     said: list[dict[str, int | None]] = [{"w": 2}, {"w": 0}, {"w": None}, {}]
-    chains = [
-        labelled([0.5] * 3, labels=[None] * 3, opinions=Opinions(mc_labels=(1, 0, None), places=places, kept=False))
-        for places in said
-    ]
+    chains = [labelled([0.5] * 3, labels=[None] * 3, mc_labels=(1, 0, None), places=places) for places in said]
     monte_carlo, witness = by_opinion(chains, Neutral.good)
     assert monte_carlo.errors == ({1: 1.0},) * 4
     assert witness.errors == ({1: 1.0}, {NO_ERROR: 1.0}, {None: 1.0}, {None: 1.0})

@@ -175,6 +175,8 @@ def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], re
 def _chains(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[ModelChain, ...]:
     return tuple(
         ModelChain(
+            chain_id=row["chain_id"],
+            problem_id=row["problem_id"],
             source_id=row["source_id"],
             problem=row["problem"],
             steps=tuple(row["steps"]),

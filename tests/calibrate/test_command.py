@@ -181,8 +181,9 @@ def test_calibrated_scores_are_calibrated_from_the_models_own(
         for row in scored(rows)
     ]
     path = tmp_path / "calibrated.parquet"
-    pl.DataFrame(calibrated, infer_schema_length=None).to_arrow().cast(CALIBRATED_SCORES.schema)
-    pl.DataFrame(calibrated, infer_schema_length=None).write_parquet(path)
+    frame = pl.DataFrame(calibrated, infer_schema_length=None)
+    frame.select(CALIBRATED_SCORES.schema.names).to_arrow().cast(CALIBRATED_SCORES.schema)
+    frame.write_parquet(path)
     again = report(path, run_dir)
     assert again["maps"] == found["maps"]
     assert found["figures"]["given"] is None

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.analysis.agree.human import ModelChain, ScoredChain
+from pipeline.analysis.agree.human import ModelChain
 from pipeline.analysis.calibrate.prefixes import match_prefixes
 
 Row = dict[str, Any]
@@ -28,14 +28,13 @@ def row(problem: str, *steps: str, **other: Any) -> Row:
     return made | other
 
 
-def scored(problem: str, *steps: str, own: float | None = 0.5, given: float | None = None) -> ScoredChain:
+def scored(problem: str, *steps: str, own: float | None = 0.5, given: float | None = None) -> ModelChain:
     """A chain with the model's own scores, calibrated where others are `given`."""
     raw, size = (own,) * len(steps), len(steps)
-    chain = ModelChain(
-        source_id=None, problem=problem, steps=steps, values=raw if given is None else (given,) * size,
-        labels=(None,) * size, outcome=None, terminal=False,
+    return ModelChain(
+        chain_id="", problem_id="", problem=problem, steps=steps, values=raw if given is None else (given,) * size,
+        raw=None if given is None else raw,
     )  # fmt: skip
-    return ScoredChain(chain=chain, raw=None if given is None else raw, file="", row=1)
 
 
 def test_only_measured_prefixes_are_trials() -> None:

@@ -114,7 +114,7 @@ def test_another_truth_shows(label: Label) -> None:
     assert found.noise.excess.has_value
     assert (found.noise.correlation.value or 0) < 0.5
     assert len(found.moved) == 20
-    assert found.moved[0].distance == max(part.distance for part in found.moved)
+    assert found.moved[0]["distance"] == max(part["distance"] for part in found.moved)
 
 
 def test_the_same_run_twice_is_the_same(label: Label) -> None:

@@ -9,10 +9,11 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from pipeline.export.formats.base import Row
-from pipeline.export.registry import with_own_settings
+from pipeline.export.formats.preference import Pair, PairRows, preference_pairs
+from pipeline.export.registry import plan_of, with_own_settings
 from pipeline.export.result import ExportResult
 from pipeline.export.run import export
-from pipeline.export.settings import ExportConfig, FileType
+from pipeline.export.settings import ExportConfig, FileType, PreferenceConfig
 from pipeline.export.targets import LabelRow
 from pipeline.export.write import row_file
 
@@ -45,6 +46,13 @@ def label_row(labels: Sequence[int | None] = (1, 0), **changes: Any) -> LabelRow
 def settings(layout: str = "trl", **changes: Any) -> ExportConfig:
     """Settings of an export that neither reads nor writes."""
     return with_own_settings(ExportConfig(run_dir="run", format=layout, out="out", **changes))
+
+
+def pairs_of(chains: Sequence[LabelRow], config: PreferenceConfig) -> list[Pair]:
+    """The pairs of one problem."""
+    made = plan_of(settings("preference", own=config), None).make
+    assert isinstance(made, PairRows)
+    return list(preference_pairs(chains, made.choice, config, made.separator))
 
 
 def exported(run_dir: Path, out: Path, layout: str = "trl", **asked: Any) -> ExportResult:

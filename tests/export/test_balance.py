@@ -9,31 +9,32 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
 from pipeline.export import balance as module
-from pipeline.export.balance import ClassCounts, chains_to_drop
+from pipeline.export.balance import Counted, chains_to_drop
+from pipeline.export.example import LabelCounts
 from pipeline.export.settings import Balance
 
 PER_CHAIN = st.tuples(st.integers(0, 6), st.integers(0, 6))
 
 
-def counted(pairs: list[tuple[int, int]]) -> list[ClassCounts]:
-    return [ClassCounts(chain_id=f"c{number}", n_good=good, n_bad=bad) for number, (good, bad) in enumerate(pairs)]
+def counted(pairs: list[tuple[int, int]]) -> list[Counted]:
+    return [Counted(f"c{number}", LabelCounts(good, bad)) for number, (good, bad) in enumerate(pairs)]
 
 
-def kept(chains: list[ClassCounts], balance: Balance, seed: int = 0) -> list[ClassCounts]:
+def kept(chains: list[Counted], balance: Balance, seed: int = 0) -> list[Counted]:
     gone = chains_to_drop(chains, balance, seed)
     return [chain for chain in chains if chain.chain_id not in gone]
 
 
-def surplus(chains: list[ClassCounts] | tuple[ClassCounts, ...]) -> int:
-    return sum(chain.n_good - chain.n_bad for chain in chains)
+def surplus(chains: list[Counted] | tuple[Counted, ...]) -> int:
+    return sum(chain.labels.good - chain.labels.bad for chain in chains)
 
 
 @given(st.lists(PER_CHAIN, max_size=40), st.integers(0, 3))
 def test_as_many_chains_with_a_bad_step_as_without(pairs: list[tuple[int, int]], seed: int) -> None:
     chains = counted([(5, 0), (1, 1), *pairs])
     left = kept(chains, Balance.chains, seed)
-    bad = sum(chain.n_bad > 0 for chain in left)
-    assert bad == len(left) - bad == min(sum(c.n_bad > 0 for c in chains), sum(c.n_bad == 0 for c in chains))
+    bad = sum(chain.labels.bad > 0 for chain in left)
+    assert bad == len(left) - bad == min(sum(c.labels.bad > 0 for c in chains), sum(c.labels.bad == 0 for c in chains))
 
 
 @given(st.lists(PER_CHAIN, max_size=9))

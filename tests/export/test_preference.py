@@ -1,7 +1,6 @@
 """Pairs are made exactly where prefixes branch, with the better step first."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -10,34 +9,37 @@ from hypothesis import strategies as st
 
 from pipeline.export.formats.base import Row
 from pipeline.export.formats.pairs import pair_token_errors
-from pipeline.export.formats.preference import BranchPoint, pair_errors, pair_row, preference_pairs
+from pipeline.export.formats.preference import pair_errors, pair_row
 from pipeline.export.settings import PairReader, PairSpan, PreferenceConfig
+from pipeline.export.targets import LabelRow
 from tests.export.encoders import Characters
+from tests.export.rows import label_row, pairs_of
 
 SEPARATOR = "\n"
 
 
-def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> BranchPoint:
+def chain(steps: str, labels: Sequence[int | None], scores: Sequence[float | None] = (), **changes: Any) -> LabelRow:
     """A chain with one letter per step. It shares prefixes with chains that begin with the same letters."""
     usual: dict[str, Any] = {
         "chain_id": steps,
-        "problem_id": "p",
         "problem": "Q?",
         "gold_answer": "5",
         "outcome": labels[-1] == 1,
         "steps": list(steps),
-        "prefix_ids": ["root", *accumulate(steps)],
-        "scores": scores or [{1: 0.9, 0: 0.0, 2: 0.5, None: None}[label] for label in labels],
-        "labels": labels,
+        "root_prefix_id": "root",
+        "prefix_ids": [*accumulate(steps)],
+        "value": scores or [{1: 0.9, 0: 0.0, 2: 0.5, None: None}[label] for label in labels],
+        "origin": ["measured"] * len(labels),
+        "n_rollouts": [20] * len(labels),
     }
-    return BranchPoint(**usual | changes)
+    return label_row(labels, **usual | changes)
 
 
-def texts(chains: Sequence[BranchPoint], **settings: Any) -> list[tuple[str, str, str]]:
+def texts(chains: Sequence[LabelRow], **settings: Any) -> list[tuple[str, str, str]]:
     config = PreferenceConfig(**{"span": PairSpan.step, **settings})
     return [
         (str(found["prompt"]), str(found["chosen"]), str(found["rejected"]))
-        for pair in preference_pairs(chains, config, SEPARATOR)
+        for pair in pairs_of(chains, config)
         for found in [pair_row(pair, PairReader.trl, SEPARATOR)]
     ]
 
@@ -81,10 +83,10 @@ def test_the_largest_differences_come_first_and_a_branch_has_a_limited_number_of
 
 
 def test_steps_that_read_alike_are_no_alternative_to_each_other() -> None:
-    twice = chain("a", [0], chain_id="other", prefix_ids=["root", "other tokens"])
+    twice = chain("a", [0], chain_id="other", prefix_ids=["other tokens"])
     assert texts([chain("a", [1]), twice], margin=0.1) == []
     below = [chain("ab", [1, 1]), chain("ac", [1, 0])]
-    again = [chain("ab", [1, 1], prefix_ids=["root", "x", "xb"]), chain("ac", [1, 0], prefix_ids=["root", "x", "xc"])]
+    again = [chain("ab", [1, 1], prefix_ids=["x", "xb"]), chain("ac", [1, 0], prefix_ids=["x", "xc"])]
     assert texts([*below, *again]) == [("Q?\na\n", "b", "c")], "the same three texts are written once"
 
 
@@ -102,7 +104,7 @@ def test_the_rest_belongs_to_a_chain_that_ends_as_the_step_says() -> None:
 
 def test_each_reader_gets_what_it_joins_itself() -> None:
     chains = [chain("abc", [1, 1, 1]), chain("abde", [1, 1, 0, 0])]
-    (trl,) = preference_pairs(chains, PreferenceConfig(), SEPARATOR)
+    (trl,) = pairs_of(chains, PreferenceConfig())
     assert pair_row(trl, PairReader.trl, SEPARATOR) == {
         "prompt": "Q?\na\nb\n",
         "problem": "Q?",
@@ -117,15 +119,15 @@ def test_each_reader_gets_what_it_joins_itself() -> None:
         "chosen_chain_id": "abc",
         "rejected_chain_id": "abde",
     }
-    (step_dpo,) = preference_pairs(chains, PreferenceConfig(reader=PairReader.step_dpo), SEPARATOR)
+    (step_dpo,) = pairs_of(chains, PreferenceConfig(reader=PairReader.step_dpo))
     found = pair_row(step_dpo, PairReader.step_dpo, SEPARATOR)
     assert (found["prompt"], found["initial_reason_steps"], found["rejected"]) == ("Q?", "a\nb\n", "d")
     assert "problem" not in found
 
 
 def test_a_separator_within_a_step_is_reported() -> None:
-    clean, mixed = chain("ab", [1, 1]), replace(chain("ac", [1, 0]), steps=["a", "c\nd"])
-    (pair,) = preference_pairs([clean, mixed], PreferenceConfig(), SEPARATOR)
+    clean, mixed = chain("ab", [1, 1]), chain("ac", [1, 0])._replace(steps=["a", "c\nd"])
+    (pair,) = pairs_of([clean, mixed], PreferenceConfig())
     (offence,) = pair_errors(pair, SEPARATOR)
     assert offence.detail == r"step 2 of the rejected chain contains the separator '\n'"
     assert not list(pair_errors(pair, "\n\n"))
@@ -164,7 +166,7 @@ def test_every_pair_is_one_of_siblings(drawn: list[tuple[str, list[float | None]
         for steps, values in drawn
     ]
     config = PreferenceConfig(pairs_per_branch=most, margin=margin, span=PairSpan.step)
-    found = list(preference_pairs(chains, config, SEPARATOR))
+    found = pairs_of(chains, config)
     branches: dict[str, int] = {}
     for pair in found:
         good, bad = pair.chosen, pair.rejected
@@ -175,8 +177,7 @@ def test_every_pair_is_one_of_siblings(drawn: list[tuple[str, list[float | None]
         assert bad.score is not None
         assert good.score - bad.score >= margin
         assert good.score > bad.score
-        prefix = good.chain.prefix_ids[good.index]
-        branches[prefix] = branches.get(prefix, 0) + 1
+        branches[good.prefix_id] = branches.get(good.prefix_id, 0) + 1
     assert all(count <= most for count in branches.values())
     written = [
         tuple(pair_row(pair, PairReader.trl, SEPARATOR)[name] for name in ("prompt", "chosen", "rejected"))

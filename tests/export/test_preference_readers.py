@@ -9,12 +9,13 @@ import pytest
 
 from pipeline.export.example import LabelCounts
 from pipeline.export.formats.base import Row
-from pipeline.export.formats.preference import NO_PAIR, BranchPoint, PairRows, pair_row, pair_schema, preference_pairs
+from pipeline.export.formats.preference import NO_PAIR, PairRows, pair_row, pair_schema
 from pipeline.export.registry import plan_of
 from pipeline.export.result import LEFT_OUT
 from pipeline.export.settings import DecontaminateConfig, FileType, NeutralSteps, PairReader, PairSpan, PreferenceConfig
+from pipeline.export.targets import LabelRow
 from tests.export.encoders import Characters
-from tests.export.rows import exported, label_row, lines, loaded
+from tests.export.rows import exported, label_row, lines, loaded, pairs_of
 from tests.export.rows import settings as asked
 from tests.library import Library
 
@@ -25,18 +26,18 @@ STEPS = {
 PROBLEM = "He has 4 and gets 3. What is half of {what} he has?"
 
 
-def chain(outcome: bool) -> BranchPoint:
+def chain(outcome: bool) -> LabelRow:
     steps = STEPS[outcome]
-    ids = ["root", "sum", *(f"{outcome}{number}" for number in range(len(steps) - 1))]
+    ids = ["sum", *(f"{outcome}{number}" for number in range(len(steps) - 1))]
     labels = [1, *([int(outcome)] * (len(steps) - 1))]
-    return BranchPoint(
-        chain_id=f"{outcome}", problem_id="p", problem=PROBLEM, gold_answer="3.5", outcome=outcome, steps=steps,
-        prefix_ids=ids, scores=[float(label) for label in labels], labels=labels,
+    return label_row(
+        labels, chain_id=f"{outcome}", problem=PROBLEM, gold_answer="3.5", outcome=outcome, steps=steps,
+        prefix_ids=ids, value=[float(label) for label in labels],
     )  # fmt: skip
 
 
 def rows(reader: PairReader) -> list[Row]:
-    found = preference_pairs([chain(True), chain(False)], PreferenceConfig(reader=reader), "\n")
+    found = pairs_of([chain(True), chain(False)], PreferenceConfig(reader=reader))
     return [pair_row(pair, reader, "\n") for pair in found]
 
 

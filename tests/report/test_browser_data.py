@@ -22,10 +22,9 @@ from pipeline.analysis.report.browser.views import (
     LIMITS,
     PER_PREFIX,
     TEXT_BYTES,
-    ChainView,
     RolloutExample,
+    Row,
     Size,
-    StepView,
     affordable,
     cut,
     drops,
@@ -45,21 +44,14 @@ from tests.settings import GraderChange
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
 
 
-def step(prefix: str, value: float | None, sd: float | None = 0.1) -> StepView:
-    counts = dict.fromkeys(("n_correct", "n_rollouts", "n_ungraded", "n_truncated"), 0)
-    return StepView(
-        prefix_id=prefix, text="", value=value, low=None, high=None, sd=sd, origin=None, label=None, **counts
-    )
-
-
-def chain(name: str, values: list[float | None], sds: list[float] | None = None) -> ChainView:
+def chain(name: str, values: list[float | None], sds: list[float] | None = None) -> Row:
     """`values` of the bare problem and the steps; prefixes are `name` and their number."""
-    sds = sds or [0.1] * len(values)
-    root, *steps = (step(f"{name}{at}", value, sd) for at, (value, sd) in enumerate(zip(values, sds, strict=True)))
-    return ChainView(
-        chain_id=name, source_id="", problem="", gold="", answer=None, outcome=None, p_outcome=None, root=root,
-        steps=tuple(steps),
-    )  # fmt: skip
+    root_sd, *step_sds = sds or [0.1] * len(values)
+    root, *prefixes = (f"{name}{at}" for at in range(len(values)))
+    return {
+        "root_prefix_id": root, "prefix_ids": prefixes, "root_value": values[0], "value": values[1:],
+        "root_value_sd": root_sd, "value_sd": step_sds,
+    }  # fmt: skip
 
 
 def size(name: int, *lengths: int) -> Size:

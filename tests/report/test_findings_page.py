@@ -101,6 +101,6 @@ def test_a_run_without_a_finished_unit_has_counts_of_nothing_else(
 def test_the_first_rejects_are_those_of_the_input_in_its_order(library: Library, tmp_path: Path) -> None:
     found = rejected_rows(storage_at(str(library.copy("mixed", tmp_path))), 3)
     assert found.counts == {"missing_problem": 1, "context": 1}
-    assert [(row.line, row.reason) for row in found.first] == [(9, "missing_problem"), (7, "context")]
-    assert all(row.detail and row.file.endswith("rows.jsonl") for row in found.first)
+    assert [(row.location.line, row.reason) for row in found.first] == [(9, "missing_problem"), (7, "context")]
+    assert all(row.detail and row.location.file.endswith("rows.jsonl") for row in found.first)
     assert len(rejected_rows(storage_at(str(tmp_path / "run")), 1).first) == 1

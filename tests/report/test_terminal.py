@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.run_data import RejectedRow, RejectedRows
+from pipeline.analysis.report.run_data import RejectedRows
 from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
 from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_rejects, print_summary, speed_lines
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
-from pipeline.core.records import Tally, Totals
+from pipeline.core.records import Reject, RejectReason, RowLocation, Tally, Totals
 from pipeline.engines.architectures import architecture_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
@@ -116,10 +116,11 @@ def test_a_problem_is_reported_once_for_all_its_chains() -> None:
     assert "row-2 (wrong)" in text
 
 
-REJECTED = [
-    RejectedRow(file="/data/my.jsonl", line=number, reason="missing_answer", detail=f"Row {number}. Name the column.")
-    for number in (3, 8, 9)
-]
+def reject(file: str, line: int, detail: str) -> Reject:
+    return Reject(location=RowLocation(file=file, line=line), reason=RejectReason.MISSING_ANSWER, detail=detail)
+
+
+REJECTED = [reject("/data/my.jsonl", number, f"Row {number}. Name the column.") for number in (3, 8, 9)]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +140,7 @@ def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(count
 @given(our.any_text)
 def test_no_text_of_a_reject_brings_a_control_character_or_a_line(text: str) -> None:
     output = console()
-    row = RejectedRow(file=text, line=1, reason="bad_text", detail=text * 50)
-    print_rejects(output, RejectedRows(counts={"bad_text": 1}, first=(row,)), "out")
+    print_rejects(output, RejectedRows(counts={"bad_text": 1}, first=(reject(text, 1, text * 50),)), "out")
     shown_lines = printed(output).splitlines()
     assert len(shown_lines) == 3
     assert all(line.isprintable() for line in shown_lines)

@@ -2,19 +2,19 @@
 
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 from statistics import fmean
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.select.methods import (
     MAX_SUBSETS,
-    Candidate,
-    CandidateSet,
     Method,
     any_right,
     best_of,
@@ -161,24 +161,39 @@ def test_one_problem_reports_no_interval() -> None:
     assert bootstrap(np.array([[0.5]]), seed=0) == [Interval(value=0.5, low=None, high=None)]
 
 
-def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Candidate:
-    return Candidate(chain_id=name, answer=answer, right=answer == "7", score=score, outcome_score=orm)
+Row = dict[str, object]
 
 
-def contest(name: str, *candidates: Candidate) -> CandidateSet:
-    return CandidateSet(problem_id=name, candidates=candidates)
+def candidate(name: str, answer: str | None, score: float | None, orm: float | None = None) -> Row:
+    return {
+        "chain_id": name,
+        "final_answer": answer,
+        "outcome": None if answer is None else answer == "7",
+        "score": score,
+        "outcome_score": orm,
+    }
+
+
+def frame(**contests: Sequence[Row]) -> pl.DataFrame:
+    """The candidates of problems."""
+    types = {"outcome_score": pl.Float64}
+    return pl.DataFrame(
+        [{"problem_id": name, **each} for name, candidates in contests.items() for each in candidates],
+        schema_overrides=types,
+    )
 
 
 def test_a_problem_worked_out_by_hand() -> None:
     """The majority is wrong, the best-scored candidate is correct, and the ORM prefers a wrong one."""
-    one = contest(
-        "p",
-        candidate("a", "7", 0.9, 0.2),
-        candidate("b", "8", 0.3, 0.9),
-        candidate("c", "8", 0.4, 0.1),
-        candidate("d", None, None, None),
+    one = frame(
+        p=[
+            candidate("a", "7", 0.9, 0.2),
+            candidate("b", "8", 0.3, 0.9),
+            candidate("c", "8", 0.4, 0.1),
+            candidate("d", None, None, None),
+        ]
     )
-    (at_one, at_four) = compare_methods([one], [1, 4], seed=0)
+    (at_one, at_four) = compare_methods(one, [1, 4], seed=0)
     means = {method: estimate.value for method, estimate in at_four.accuracy.items()}
     assert means == pytest.approx(
         {
@@ -198,22 +213,18 @@ def test_a_problem_worked_out_by_hand() -> None:
 
 def test_the_order_of_problems_and_candidates_does_not_matter() -> None:
     rng = random.Random(1)
-    contests = [
-        contest(f"p{p}", *(candidate(f"{p}-{c}", rng.choice("789"), rng.random(), rng.random()) for c in range(16)))
-        for p in range(5)
-    ]
-    mixed = [
-        CandidateSet(problem_id=each.problem_id, candidates=tuple(rng.sample(each.candidates, 16)))
-        for each in rng.sample(contests, 5)
-    ]
+    contests = frame(
+        **{
+            f"p{p}": [candidate(f"{p}-{c}", rng.choice("789"), rng.random(), rng.random()) for c in range(16)]
+            for p in range(5)
+        }
+    )
+    mixed = contests.sample(fraction=1.0, shuffle=True, seed=1)
     assert compare_methods(contests, [2, 8], seed=4) == compare_methods(mixed, [2, 8], seed=4)
 
 
 def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
-    contests = [
-        contest("one", candidate("a", "7", 0.1)),
-        contest("two", candidate("b", "7", 0.1), candidate("c", "8", 0.2)),
-    ]
+    contests = frame(one=[candidate("a", "7", 0.1)], two=[candidate("b", "7", 0.1), candidate("c", "8", 0.2)])
     (row,) = compare_methods(contests, [2], seed=0)
     assert row.short == 1
     assert row.accuracy[Method.prm].value == pytest.approx(0.5)
@@ -221,6 +232,6 @@ def test_problems_with_fewer_candidates_compete_with_all_they_have() -> None:
 
 
 def test_without_outcome_scores_there_is_no_orm() -> None:
-    (row,) = compare_methods([contest("p", candidate("a", "7", 0.1))], [1], seed=0)
+    (row,) = compare_methods(frame(p=[candidate("a", "7", 0.1)]), [1], seed=0)
     assert Method.orm not in row.accuracy
     assert set(row.ahead) == {Method.majority, Method.random}

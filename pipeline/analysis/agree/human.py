@@ -17,12 +17,12 @@ match. The id only chooses between chains of the run with equal texts, for examp
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipeline.analysis.settings import Neutral
 from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
-from pipeline.core.records import Reject, RowLocation
+from pipeline.core.records import NumberedChain, Reject, RowLocation
 from pipeline.data.layouts import (
     ORIGINAL_PROCESS,
     ORIGINAL_QUESTION,
@@ -46,6 +46,7 @@ UNMODIFIED = "correct"
 NEUTRAL = {Neutral.good: True, Neutral.bad: False, Neutral.ignored: None}
 _RATINGS = {1: True, -1: False, None: None}
 _ANSWER = "(placeholder answer)"
+_NO_FILE = RowLocation(file="", line=0)
 
 
 def first_error(goods: Sequence[bool | None]) -> int | None:
@@ -72,18 +73,17 @@ class _OtherOriginError(_UnusableError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HumanChain:
-    """`goods`: one per step. `first_error`: a step counted from 0, -1 for no error, None where the ratings leave it open.
-    `outcome`: whether the final answer is correct, where the row says so. `error_class`: PRMBench's kind of error."""
+class HumanChain(NumberedChain):
+    """`goods`: one per step. `error_class`: PRMBench's kind of error."""
 
     location: RowLocation
-    source_id: str | None
-    problem: str
-    steps: tuple[str, ...]
     goods: tuple[bool | None, ...]
-    first_error: int | None
-    outcome: bool | None = None
     error_class: str | None = None
+
+    @property
+    def first_error(self) -> int | None:
+        """A step counted from 0, -1 for no error, None where the ratings leave it open."""
+        return first_error(self.goods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,46 +130,28 @@ def original_chains(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opinions:
-    """What labels by consensus are made of. `mc_labels`: those by Monte Carlo alone. `places`: the first error that each
-    witness names most often, 0 for none, None where it is unknown; see `consensus.kept`. `kept`: the chain has labels."""
+class ModelChain(NumberedChain):
+    """A row of `labels`, or of step scores, which are its `values`. `values` and `labels` have one entry per step; scores have
+    no `labels`, and maybe no ids. `terminal`: the last step's value is the outcome itself, without rollouts.
 
-    mc_labels: tuple[int | None, ...]
-    places: Mapping[str, int | None]
-    kept: bool
+    What labels by consensus are made of: `mc_labels`, those by Monte Carlo alone, None for labels by another rule; `places`,
+    the first error that each witness names most often, 0 for none, None where it is unknown, see `consensus.kept`.
 
+    Of scores: `raw`, the model's own, where these are calibrated, and `location` in their file.
+    """
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChain:
-    """A row of `labels`. `values` and `labels` have one entry per step; `outcome`: whether the final answer is correct.
-    `terminal`: the last step's value is the outcome itself, without rollouts. `opinions`: None for labels without consensus.
-    `chain_id`: empty for chains that are of no run."""
-
-    source_id: str | None
-    problem: str
-    steps: tuple[str, ...]
     values: tuple[float | None, ...]
-    labels: tuple[int | None, ...]
-    outcome: bool | None
-    terminal: bool
-    opinions: Opinions | None = None
-    chain_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredChain:
-    """A chain with its step scores, as the values of `chain`. `raw`: the model's own, where these are calibrated. `file`,
-    `row`: where it is, counted from 1."""
-
-    chain: ModelChain
-    raw: tuple[float | None, ...] | None
-    file: str
-    row: int
+    labels: tuple[int | None, ...] = ()
+    terminal: bool = False
+    mc_labels: tuple[int | None, ...] | None = None
+    places: Mapping[str, int | None] = field(default_factory=dict)
+    raw: tuple[float | None, ...] | None = None
+    location: RowLocation = _NO_FILE
 
     @property
     def own(self) -> tuple[float | None, ...]:
         """The model's own scores."""
-        return self.chain.values if self.raw is None else self.raw
+        return self.values if self.raw is None else self.raw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +216,7 @@ def subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
     return subset_names(pair.human.source_id for pair in pairs)
 
 
-def text_key(chain: HumanChain | ModelChain) -> tuple[str, ...]:
+def text_key(chain: NumberedChain) -> tuple[str, ...]:
     """The texts of a chain without differences in white space: what identifies it."""
     return key_of_texts(chain.problem, chain.steps)
 
@@ -261,11 +243,12 @@ def _chain(
         return Unusable(location=location, detail=str(unusable))
     return HumanChain(
         location=location,
+        chain_id=read.solution.chain_id,
+        problem_id=read.problem.problem_id,
         source_id=read.source_id,
         problem=read.problem.text,
         steps=steps,
         goods=goods,
-        first_error=first_error(goods),
         outcome=_truth(column(row, OUTCOME_COLUMN)),
         error_class=_error_class(row, data),
     )

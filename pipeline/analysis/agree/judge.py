@@ -13,7 +13,7 @@ from pipeline.analysis.agree.human import (
     ChainPair,
     HumanChain,
     MatchedChains,
-    ScoredChain,
+    ModelChain,
     Unusable,
     match,
     subsets,
@@ -145,7 +145,7 @@ class _Compared:
     cut: list[ChainPair]
     originals: int
     originals_judged: int
-    not_by_people: list[ScoredChain]
+    not_by_people: list[ModelChain]
 
 
 def judge(config: AgreeConfig) -> ScoreAgreement:
@@ -181,18 +181,8 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         dev=config.dev,
         counts=_counts(scores, compared, n_rows=len(humans) + len(unusable), n_unusable=len(unusable)),
         unusable=tuple(unusable[:MAX_LISTED]),
-        unmatched=tuple(
-            Unmatched(location=human.location, source_id=human.source_id, problem=human.problem[:MAX_CHARS])
-            for human in compared.matched.unmatched[:MAX_LISTED]
-        ),
-        not_by_people=tuple(
-            Unmatched(
-                location=RowLocation(file=scored.file, line=scored.row),
-                source_id=scored.chain.source_id,
-                problem=scored.chain.problem[:MAX_CHARS],
-            )
-            for scored in compared.not_by_people[:MAX_LISTED]
-        ),
+        unmatched=_listed(compared.matched.unmatched),
+        not_by_people=_listed(compared.not_by_people),
         undefined=undefined(judged),
         methods=tuple(methods),
         cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, resampling) if compared.cut else None,
@@ -204,6 +194,13 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         trends=trends(judged.pairs),
         lowest_on_last=lowest_on_last(judged.pairs, resampling),
         classes=error_classes(judged.pairs, threshold, resampling),
+    )
+
+
+def _listed(chains: Sequence[HumanChain | ModelChain]) -> tuple[Unmatched, ...]:
+    return tuple(
+        Unmatched(location=chain.location, source_id=chain.source_id, problem=chain.problem[:MAX_CHARS])
+        for chain in chains[:MAX_LISTED]
     )
 
 
@@ -232,10 +229,9 @@ def _methods(config: AgreeConfig, judged: Judged) -> list[MethodResult]:
 
 
 def _compared(config: AgreeConfig, scores: StepScores, humans: Sequence[HumanChain]) -> _Compared:
-    chains = [scored.chain for scored in scores.chains]
-    matched = match(humans, chains)
+    matched = match(humans, scores.chains)
     originals = read_originals(config, humans)
-    of_originals = match(originals, chains)
+    of_originals = match(originals, scores.chains)
     if not matched.pairs and not of_originals.pairs:
         raise InputError(_no_overlap(config, scores, matched))
     pairs = [_with_outcome(pair) for pair in matched.pairs]
@@ -253,7 +249,7 @@ def _compared(config: AgreeConfig, scores: StepScores, humans: Sequence[HumanCha
         cut=[pair for pair in pairs if not _is_whole(pair)],
         originals=len(originals),
         originals_judged=len(whole_originals),
-        not_by_people=[scored for scored in scores.chains if id(scored.chain) not in used],
+        not_by_people=[chain for chain in scores.chains if id(chain) not in used],
     )
 
 

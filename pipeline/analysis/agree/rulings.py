@@ -49,19 +49,14 @@ def by_label(chains: Sequence[ModelChain], name: str, neutral: Neutral) -> Rulin
 def by_opinion(chains: Sequence[ModelChain], neutral: Neutral) -> list[Ruling]:
     """Of labels by consensus: Monte Carlo's own labels, and the place that each witness names most often, which says nothing of
     later steps. A witness that says nothing of a chain is uncertain. Empty for labels without consensus."""
-    if not any(chain.opinions for chain in chains):
+    if all(chain.mc_labels is None for chain in chains):
         return []
-    alone = [chain.opinions.mc_labels if chain.opinions else chain.labels for chain in chains]
-    places = [chain.opinions.places if chain.opinions else {} for chain in chains]
-    names = sorted({name for each in places for name in each})
-    sizes = [len(chain.labels) for chain in chains]
+    alone = [chain.labels if chain.mc_labels is None else chain.mc_labels for chain in chains]
+    names = sorted({name for chain in chains for name in chain.places})
     return [
         _of_labels("Monte Carlo alone", alone, neutral),
         *(
-            _of_steps(
-                f"{name} alone",
-                [_until(each.get(name), size) for each, size in zip(places, sizes, strict=True)],
-            )
+            _of_steps(f"{name} alone", [_until(chain.places.get(name), len(chain.steps)) for chain in chains])
             for name in names
         ),
     ]
@@ -76,7 +71,7 @@ def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
 def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
     """Methods that need no rollouts. `random`: each step and "no error" are equally likely. `wrong answer: any step`: each step
     of a chain with a wrong answer is equally likely."""
-    sizes = [len(chain.labels) for chain in chains]
+    sizes = [len(chain.steps) for chain in chains]
     return [
         Ruling(name="never an error", errors=tuple({NO_ERROR: 1.0} for _ in chains)),
         Ruling(name="random", errors=tuple(_even(range(NO_ERROR, size)) for size in sizes)),

@@ -13,7 +13,6 @@ from pipeline.analysis.agree.human import (
     ChainPair,
     MatchedChains,
     ModelChain,
-    Opinions,
     Unusable,
     match,
     subsets,
@@ -51,7 +50,7 @@ from pipeline.storage.stored_run import StoredRun, readable_run
 MAX_LISTED = 100
 """The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
-    "chain_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
+    "chain_id", "problem_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
     "estimator", "label_rule", "policy", "mc_label", "p_no_drop", "p_error_free", "opinions",
 )  # fmt: skip
 
@@ -164,7 +163,7 @@ def of_run(config: AgreeConfig) -> Agreement:
             open=sum(pair.human.first_error is None for pair in matched.pairs),
             labelled=len(labelled),
             not_by_people=matched.unmatched_labelled,
-            kept=len(kept) if any(pair.labelled.opinions for pair in matched.pairs) else None,
+            kept=len(kept) if any(pair.labelled.mc_labels is not None for pair in matched.pairs) else None,
         ),
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
@@ -242,6 +241,7 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[Labe
 def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
     return ModelChain(
         chain_id=row["chain_id"],
+        problem_id=row["problem_id"],
         source_id=row["source_id"],
         problem=row["problem"],
         steps=tuple(row["steps"]),
@@ -249,13 +249,8 @@ def _labelled_chain(row: Mapping[str, Any], soft: ValueColumn) -> ModelChain:
         labels=tuple(row["label"]),
         outcome=row["outcome"],
         terminal=row["origin"][-1] == Origin.TERMINAL and soft is not ValueColumn.p_error_free,
-        opinions=None
-        if row["mc_label"] is None
-        else Opinions(
-            mc_labels=tuple(row["mc_label"]),
-            places=witness_places(row["opinions"]),
-            kept=any(label is not None for label in row["label"]),
-        ),
+        mc_labels=None if row["mc_label"] is None else tuple(row["mc_label"]),
+        places={} if row["mc_label"] is None else witness_places(row["opinions"]),
     )
 
 
@@ -280,7 +275,8 @@ def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainP
 
 def _kept(pairs: Sequence[ChainPair]) -> list[ChainPair]:
     """The chains that consensus keeps. Empty for labels by another rule."""
-    return [pair for pair in pairs if pair.labelled.opinions is not None and pair.labelled.opinions.kept]
+    labelled = [pair for pair in pairs if any(label is not None for label in pair.labelled.labels)]
+    return [pair for pair in labelled if pair.labelled.mc_labels is not None]
 
 
 def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelChain]) -> list[Ruling]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.agree.human import ModelChain, ScoredChain, text_key
+from pipeline.analysis.agree.human import ModelChain, text_key
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
+from pipeline.core.records import RowLocation
 from pipeline.core.tables import RAW_STEP_SCORES
 from pipeline.storage.score_files import read_score_file, score_files
 
@@ -34,7 +35,7 @@ class StepScores:
     files: tuple[str, ...]
     model: str | None
     calibrated: bool
-    chains: tuple[ScoredChain, ...]
+    chains: tuple[ModelChain, ...]
     repeated: int
 
 
@@ -45,7 +46,7 @@ def read_step_scores(name: str) -> StepScores:
     paths = score_files(KEY, Path(name).expanduser())
     models: dict[str, Path] = {}
     kinds: dict[bool, Path] = {}
-    chains: dict[tuple[str, ...], ScoredChain] = {}
+    chains: dict[tuple[str, ...], ModelChain] = {}
     repeated = 0
     for path in paths:
         frame = read_score_file(KEY, path, _WANTED, _OPTIONAL).with_row_index(_ROW, offset=1)
@@ -62,10 +63,10 @@ def read_step_scores(name: str) -> StepScores:
         for model in frame["model"].drop_nulls().unique().sort():
             models.setdefault(model, path)
         for scored in _chains(frame, path):
-            before = chains.setdefault(text_key(scored.chain), scored)
+            before = chains.setdefault(text_key(scored), scored)
             if before is not scored:
                 repeated += 1
-                chains[text_key(scored.chain)] = _same(before, scored)
+                chains[text_key(scored)] = _same(before, scored)
     if len(models) > 1:
         places = first_of([f"{model} ({path})" for model, path in models.items()])
         raise InputError(f"{KEY}={name} holds scores of {len(models)} models, {places}: name the file of one of them")
@@ -78,32 +79,31 @@ def read_step_scores(name: str) -> StepScores:
     )
 
 
-def _chains(frame: pl.DataFrame, path: Path) -> Iterator[ScoredChain]:
+def _chains(frame: pl.DataFrame, path: Path) -> Iterator[ModelChain]:
     for row in frame.iter_rows(named=True):
-        steps = tuple(row["steps"])
-        chain = ModelChain(
+        raw = row[RAW_STEP_SCORES]
+        yield ModelChain(
+            location=RowLocation(file=str(path), line=row[_ROW]),
+            chain_id="",
+            problem_id="",
             source_id=row["source_id"],
             problem=row["problem"],
-            steps=steps,
+            steps=tuple(row["steps"]),
             values=tuple(row[_SCORES]),
-            labels=(None,) * len(steps),
+            raw=None if raw is None else tuple(raw),
             outcome=row["outcome"],
-            terminal=False,
         )
-        raw = row[RAW_STEP_SCORES]
-        yield ScoredChain(chain=chain, raw=None if raw is None else tuple(raw), file=str(path), row=row[_ROW])
 
 
-def _same(before: ScoredChain, again: ScoredChain) -> ScoredChain:
+def _same(before: ModelChain, again: ModelChain) -> ModelChain:
     """One of two rows of a chain; it has an outcome if one of them has."""
-    if not all(map(_equal, before.chain.values, again.chain.values)):
+    if not all(map(_equal, before.values, again.values)):
+        one, other = again.location, before.location
         raise InputError(
-            f"{KEY}: row {again.row} of {again.file} and row {before.row} of {before.file} are the same chain with other "
+            f"{KEY}: row {one.line} of {one.file} and row {other.line} of {other.file} are the same chain with other "
             "scores: name a file with one scoring"
         )
-    if before.chain.outcome is not None:
-        return before
-    return replace(before, chain=replace(before.chain, outcome=again.chain.outcome))
+    return before if before.outcome is not None else replace(before, outcome=again.outcome)
 
 
 def _equal(one: float | None, other: float | None) -> bool:

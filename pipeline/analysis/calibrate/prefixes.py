@@ -9,14 +9,14 @@ than one of a step on the way.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
-import numpy as np
+import polars as pl
 
-from pipeline.analysis.agree.human import ScoredChain, key_of_texts, text_key
+from pipeline.analysis.agree.human import ModelChain, key_of_texts, text_key
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.core.ids import content_id
 from pipeline.core.records import Origin
@@ -68,35 +68,29 @@ class ScoredPrefixes:
     estimator: str
 
 
-class _Fate(Enum):
+class _Fate(StrEnum):
     """What becomes of a step of a matched chain."""
 
-    counts = "prefixes"
-    repeated = "repeated"
-    end = "ends"
-    unscored = "unscored"
-    unsampled = "unsampled"
-    biased = "biased"
+    COUNTS = "prefixes"
+    REPEATED = "repeated"
+    END = "ends"
+    UNSCORED = "unscored"
+    UNSAMPLED = "unsampled"
+    BIASED = "biased"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prefix:
-    """A step of a matched chain. `given`: its score in the file; `score`: the model's own. `key`: what stands for its
-    problem."""
-
-    fate: _Fate
-    given: float | None
-    score: float | None
-    value: float
-    rollouts: int
-    step: int
-    key: str
+_STEPS = {
+    **{"fate": pl.String, "given": pl.Float64, "score": pl.Float64, "value": pl.Float64},
+    **{"rollouts": pl.Int64, "step": pl.Int64, "key": pl.String},
+}
+"""The columns of the steps of matched chains. `given`: the score in the file; `score`: the model's own. `key`: what stands for
+the problem."""
 
 
-def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
+def match_prefixes(scored: Iterable[ModelChain], rows: Iterable[Mapping[str, Any]]) -> ScoredPrefixes:
     """The prefixes with scores and rollouts. `rows`: of `labels`, with COLUMNS."""
-    by_text = {text_key(each.chain): each for each in scored}
-    found: list[_Prefix] = []
+    by_text = {text_key(each): each for each in scored}
+    steps: list[tuple[object, ...]] = []
     seen: set[str] = set()
     matched: set[tuple[str, ...]] = set()
     labelled = chains = 0
@@ -108,17 +102,17 @@ def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, An
         if key in by_text:
             matched.add(key)
             chains += 1
-            found.extend(_prefixes(by_text[key], row, content_id("fold", key[0]), seen))
-    fates = Counter(each.fate for each in found)
-    used = [each for each in found if each.fate is _Fate.counts]
-    # By their hash, so that folds do not depend on the order of the run.
-    numbers = {key: number for number, key in enumerate(sorted({each.key for each in found}))}
-    ends = [each for each in found if each.fate is _Fate.end and each.score is not None]
+            steps.extend(_prefixes(by_text[key], row, content_id("fold", key[0]), seen))
+    found = pl.DataFrame(steps, schema=_STEPS, orient="row")
+    # By the hash of their problems, so that folds do not depend on the order of the run.
+    found = found.with_columns(problem=pl.col("key").rank("dense").cast(pl.Int64) - 1)
+    fates = Counter(found["fate"])
+    used = found.filter(fate=_Fate.COUNTS)
     calibrated = any(each.raw is not None for each in by_text.values())
     return ScoredPrefixes(
-        trials=_trials(used, numbers),
-        calibrated=np.array([each.given for each in used], dtype=np.float64) if calibrated else None,
-        ends=_trials(ends, numbers),
+        trials=_trials(used),
+        calibrated=used["given"].to_numpy(writable=True) if calibrated else None,
+        ends=_trials(found.filter(pl.col("score").is_not_null(), fate=_Fate.END)),
         counts=PrefixCounts(
             scored=len(by_text),
             matched=len(matched),
@@ -126,9 +120,9 @@ def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, An
             labelled=labelled,
             chains=chains,
             not_scored=labelled - chains,
-            problems=len({each.key for each in used}),
-            steps=len(found),
-            rollouts=sum(each.rollouts for each in used),
+            problems=used["key"].n_unique(),
+            steps=found.height,
+            rollouts=int(used["rollouts"].sum()),
             **{fate.value: fates[fate] for fate in _Fate},
         ),
         policy=policy,
@@ -136,41 +130,33 @@ def match_prefixes(scored: Iterable[ScoredChain], rows: Iterable[Mapping[str, An
     )
 
 
-def _prefixes(scored: ScoredChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[_Prefix]:
-    """Every step of a chain of the run. Adds the prefixes that count to `seen`."""
+def _prefixes(scored: ModelChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[tuple[object, ...]]:
+    """Every step of a chain of the run, with the columns of `_STEPS`. Adds the prefixes that count to `seen`."""
     for at, prefix in enumerate(row["prefix_ids"]):
         value, origin = row["unbiased_value"][at], row["origin"][at]
         fate = _fate(origin, scored.own[at], value, row["unbiased_rollouts"][at], repeated=prefix in seen)
-        if fate is _Fate.counts:
+        if fate is _Fate.COUNTS:
             seen.add(prefix)
-        yield _Prefix(
-            fate=fate,
-            given=scored.chain.values[at],
-            score=scored.own[at],
-            value=float(row["outcome"]) if fate is _Fate.end else (value or 0.0),
-            rollouts=1 if fate is _Fate.end else (row["unbiased_rollouts"][at] or 0),
-            step=at + 1,
-            key=key,
-        )
+        ends, own = fate is _Fate.END, scored.own[at]
+        share = float(row["outcome"]) if ends else (value or 0.0)
+        rollouts = 1 if ends else (row["unbiased_rollouts"][at] or 0)
+        yield fate, scored.values[at], own, share, rollouts, at + 1, key
 
 
 def _fate(origin: str, score: float | None, value: float | None, rollouts: int | None, *, repeated: bool) -> _Fate:
     if origin == Origin.TERMINAL:
-        return _Fate.end
+        return _Fate.END
     if origin != Origin.MEASURED:
-        return _Fate.unsampled
+        return _Fate.UNSAMPLED
     if value is None or not rollouts:
-        return _Fate.biased
+        return _Fate.BIASED
     if repeated:
-        return _Fate.repeated
-    return _Fate.unscored if score is None else _Fate.counts
+        return _Fate.REPEATED
+    return _Fate.UNSCORED if score is None else _Fate.COUNTS
 
 
-def _trials(found: Sequence[_Prefix], numbers: Mapping[str, int]) -> Trials:
-    return Trials(
-        scores=np.array([each.score for each in found], dtype=np.float64),
-        values=np.array([each.value for each in found], dtype=np.float64),
-        rollouts=np.array([each.rollouts for each in found], dtype=np.int64),
-        steps=np.array([each.step for each in found], dtype=np.int64),
-        problems=np.array([numbers[each.key] for each in found], dtype=np.int64),
+def _trials(found: pl.DataFrame) -> Trials:
+    scores, values, rollouts, steps, problems = (
+        found[name].to_numpy(writable=True) for name in ("score", "value", "rollouts", "step", "problem")
     )
+    return Trials(scores=scores, values=values, rollouts=rollouts, steps=steps, problems=problems)

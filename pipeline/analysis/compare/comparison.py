@@ -8,6 +8,7 @@ large it can be.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.analysis.compare.flips import Flips
 from pipeline.analysis.compare.frames import Overlap
@@ -50,33 +51,6 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPrefix:
-    """The estimates of one run for a prefix."""
-
-    value: float
-    sd: float
-    correct: int
-    rollouts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedPrefix:
-    """A prefix whose value differs much between the runs. `distance`: the difference in standard deviations of both
-    posteriors together.
-
-    `last`: its last step; None for the bare problem. `name`: of its chain.
-    """
-
-    problem: str
-    name: str
-    position: int
-    last: str | None
-    a: RunPrefix
-    b: RunPrefix
-    distance: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """A setting and its value in each run, as JSON; `-` if a run does not have it."""
 
@@ -89,7 +63,11 @@ class Difference:
 class Comparison:
     """The whole comparison. `other_answers`: number of problems with the same words in both runs but different known
     answers. `bins[i][j]`: number of prefixes with a value in the i-th bin in a and in the j-th bin in b; the bins have equal
-    width over 0 to 1."""
+    width over 0 to 1.
+
+    `moved`: the prefixes whose values differ most, as rows of `Common.prefixes` with their `problem`, the `name` of a chain and
+    the `last` step (None for the bare problem). `distance`: the difference in standard deviations of both posteriors together.
+    """
 
     a: Side
     b: Side
@@ -100,7 +78,7 @@ class Comparison:
     noise: Noise
     flips: Flips
     bins: Sequence[Sequence[int]]
-    moved: tuple[MovedPrefix, ...]
+    moved: Sequence[Mapping[str, Any]]
 
 
 def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:

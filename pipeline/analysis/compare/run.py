@@ -12,8 +12,6 @@ import polars as pl
 
 from pipeline.analysis.compare.comparison import (
     Comparison,
-    MovedPrefix,
-    RunPrefix,
     Side,
     differing_settings,
     requested_settings,
@@ -120,7 +118,7 @@ def _bins(found: Common) -> list[list[int]]:
     return counts
 
 
-def _moved(found: Common, a: _Run) -> tuple[MovedPrefix, ...]:
+def _moved(found: Common, a: _Run) -> tuple[Mapping[str, Any], ...]:
     distance = (pl.col("value_b") - pl.col("value_a")).abs() / (pl.col("sd_a") ** 2 + pl.col("sd_b") ** 2).sqrt()
     farthest = (
         found.prefixes.drop_nulls(("value_a", "value_b"))
@@ -131,20 +129,13 @@ def _moved(found: Common, a: _Run) -> tuple[MovedPrefix, ...]:
         .head(MOST_MOVED)
     )
     texts = _texts(a, farthest["problem_id"].to_list(), farthest["prefix_id"].to_list())
-    return tuple(_moved_one(row, texts[row["prefix_id"]]) for row in farthest.iter_rows(named=True))
+    return tuple({**row, **texts[row["prefix_id"]]} for row in farthest.iter_rows(named=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    problem: str
-    name: str
-    last: str | None
-
-
-def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> dict[str, _Text]:
-    """Texts of the prefixes, by prefix id."""
+def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """Texts of the prefixes, by prefix id, see `Comparison.moved`."""
     wanted, problems = set(prefix_ids), set(problem_ids)
-    texts: dict[str, _Text] = {}
+    texts: dict[str, dict[str, str | None]] = {}
     columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
     for frame in frames_of(a.stored, columns):
         if len(texts) == len(wanted):
@@ -153,24 +144,8 @@ def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> di
             name = row["source_id"] or row["chain_id"]
             for prefix_id, last in zip((row["root_prefix_id"], *row["prefix_ids"]), (None, *row["steps"]), strict=True):
                 if prefix_id in wanted:
-                    texts.setdefault(prefix_id, _Text(problem=row["problem"], name=name, last=last))
+                    texts.setdefault(prefix_id, {"problem": row["problem"], "name": name, "last": last})
     return texts
-
-
-def _moved_one(row: Mapping[str, Any], text: _Text) -> MovedPrefix:
-    return MovedPrefix(
-        problem=text.problem,
-        name=text.name,
-        last=text.last,
-        position=row["position"],
-        a=_seen(row, "a"),
-        b=_seen(row, "b"),
-        distance=row["distance"],
-    )
-
-
-def _seen(row: Mapping[str, Any], side: str) -> RunPrefix:
-    return RunPrefix(**{name: row[f"{name}_{side}"] for name in ("value", "sd", "correct", "rollouts")})
 
 
 def _other_answers(a: _Run, b: _Run) -> int:

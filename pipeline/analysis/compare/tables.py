@@ -1,10 +1,11 @@
 """A comparison as tables of texts, for the page and for the terminal. The page also has the prefixes that moved."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.console import Console
 
-from pipeline.analysis.compare.comparison import Comparison, MovedPrefix, RunPrefix, Side, format_interval, verdict
+from pipeline.analysis.compare.comparison import Comparison, Side, format_interval, verdict
 from pipeline.analysis.compare.flips import KINDS
 from pipeline.analysis.report.page import Table
 from pipeline.analysis.report.rich_tables import as_rich
@@ -177,18 +178,18 @@ def _per_chain(number: int, side: Side) -> str:
     return f"{number / side.chains:,.1f}"
 
 
-def _moved(part: MovedPrefix) -> tuple[str, ...]:
-    last = "(the bare problem)" if part.last is None else part.last
-    texts = (_cut(part.name), f"{part.position}", _cut(part.problem), _cut(last))
-    return (*texts, _seen(part.a), _seen(part.b), f"{part.distance:.1f} sd")
+def _moved(part: Mapping[str, Any]) -> tuple[str, ...]:
+    last = "(the bare problem)" if part["last"] is None else part["last"]
+    texts = (_cut(part["name"]), f"{part['position']}", _cut(part["problem"]), _cut(last))
+    seen = (
+        f"{part[f'value_{of}']:.2f} ± {part[f'sd_{of}']:.2f}, {part[f'correct_{of}']}/{part[f'rollouts_{of}']}"
+        for of in ("a", "b")
+    )
+    return (*texts, *seen, f"{part['distance']:.1f} sd")
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}..."
-
-
-def _seen(seen: RunPrefix) -> str:
-    return f"{seen.value:.2f} ± {seen.sd:.2f}, {seen.correct}/{seen.rollouts}"
 
 
 def _number(value: float | None) -> str:

@@ -29,7 +29,7 @@ from pipeline.consensus.kept import ConsensusCounter, ConsensusSummary
 from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
-from pipeline.core.records import UNGRADED, Finish, Totals, Verdict
+from pipeline.core.records import UNGRADED, Finish, Reject, Totals, Verdict
 from pipeline.core.tables import LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.commits import (
@@ -157,27 +157,17 @@ def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedRow:
-    """A rejected row: where it is, the reason as a word, and what is wrong and what to do as a sentence."""
-
-    file: str
-    line: int
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedRows:
     """Number of rejected rows by reason, most frequent first, and the `first` of them in the order in which they were found."""
 
     counts: dict[str, int]
-    first: tuple[RejectedRow, ...]
+    first: tuple[Reject, ...]
 
 
 def rejected_rows(storage: Storage, count: int) -> RejectedRows:
     """The rejected rows, `count` of them at most as examples. Raises StoreError."""
     counts: Counter[str] = Counter()
-    first: list[RejectedRow] = []
+    first: list[Reject] = []
     staged = staged_input(storage, recorded_identity(storage))
     for commit in [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]:
         for shard in commit.shards if commit else ():
@@ -185,8 +175,7 @@ def rejected_rows(storage: Storage, count: int) -> RejectedRows:
                 table = read_shard(storage, shard)
                 whole_rows = table.filter(pc.is_null(table["step_index"]))
                 counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
-                shown = whole_rows.select(["file", "line", "reason", "detail"]).slice(0, count - len(first))
-                first += [RejectedRow(**{**row, "reason": str(row["reason"])}) for row in shown.to_pylist()]
+                first += REJECTS.from_table(whole_rows.slice(0, count - len(first)))
     return RejectedRows(counts=dict(counts.most_common()), first=tuple(first))
 
 

@@ -356,11 +356,11 @@ def print_rejects(console: Console, rejected: "RejectedRows", run_dir: str) -> N
 def reject_lines(rejected: "RejectedRows", run_dir: str) -> list[str]:
     """Why rows were rejected, the first of them with what to do, and where the others are."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.counts.items())
-    counted = "; rows are counted from 1" if any(not row.file for row in rejected.first) else ""
+    counted = "; rows are counted from 1" if any(not row.location.file for row in rejected.first) else ""
     lines = [f"rejected  {reasons}{counted}"]
     for row in rejected.first:
-        file = row.file.rpartition("/")[2]
-        where = f"{file}, row {row.line}" if file else f"row {row.line}"
+        file, line = row.location.file.rpartition("/")[2], row.location.line
+        where = f"{file}, row {line}" if file else f"row {line}"
         lines.append(f"          {printable(where)}: {row.reason}: {_shortened(printable(row.detail))}")
     more = sum(rejected.counts.values()) - len(rejected.first)
     others = f"{more:,} more, all of them" if more else "all of them"

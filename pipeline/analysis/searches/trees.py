@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.core.records import Finish
 from pipeline.core.table import Table
@@ -72,8 +72,7 @@ class Tree:
     discarded: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOfChains:
+class AnswerOfChains(NamedTuple):
     """Candidates that state the same answer, letter by letter; None: those that state none. `best`: their highest score,
     `total`: the sum of their scores; None where none of them has a score."""
 

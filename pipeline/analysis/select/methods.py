@@ -4,6 +4,9 @@ The accuracy of a method at n is the probability that its choice is correct amon
 replacement. It is exact for a choice by score (`best_of`). For a vote (`vote`) it is an average over all subsets or, if there
 are many, over random ones. `count` is the number of candidates of a problem; 1 <= n <= count.
 
+Candidates are rows of a frame, in any order: `problem_id`, `chain_id`, `final_answer` (null if the chain states none),
+`outcome` (an answer that could not be judged is not right), `score` and `outcome_score` (null if it is missing).
+
 Arrays: `groups` (C,) holds the number of each candidate's answer, -1 for no answer; `subsets` (S, C) marks the candidates that
 vote.
 """
@@ -16,6 +19,7 @@ from math import comb
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pipeline.core.ids import content_id
 from pipeline.core.statistics import Interval, bootstrap
@@ -29,28 +33,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 _SEED_DIGITS = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A chain for a problem. `answer` is None if the chain states none, a score is None if it is missing.
-
-    `right`: the checker found the answer correct. An answer that could not be judged is not right.
-    """
-
-    chain_id: str
-    answer: str | None
-    right: bool
-    score: float | None
-    outcome_score: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateSet:
-    """All candidates of a problem, at least one. Results do not depend on their order."""
-
-    problem_id: str
-    candidates: tuple[Candidate, ...]
 
 
 class Method(Enum):
@@ -82,12 +64,11 @@ class SizeResult:
     ahead: Mapping[Method, Interval]
 
 
-def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed: int) -> list[SizeResult]:
+def compare_methods(candidates: pl.DataFrame, sizes: Sequence[int], seed: int) -> list[SizeResult]:
     """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score; if none has a score,
     `Method.prm` and `Method.weighted` are, and nothing is ahead of anything."""
-    ordered = sorted(contests, key=lambda contest: contest.problem_id)
-    scored = has_scores(ordered)
-    has_outcomes = any(candidate.outcome_score is not None for contest in ordered for candidate in contest.candidates)
+    ordered = candidates.sort("problem_id", "chain_id").partition_by("problem_id", maintain_order=True)
+    scored, has_outcomes = (has_any(candidates, name) for name in ("score", "outcome_score"))
     without = {
         *([] if scored else [Method.prm, Method.weighted]),
         *([] if has_outcomes else [Method.orm]),
@@ -106,7 +87,7 @@ def compare_methods(contests: Sequence[CandidateSet], sizes: Sequence[int], seed
         rows.append(
             SizeResult(
                 n=n,
-                short=sum(len(contest.candidates) < n for contest in ordered),
+                short=sum(contest.height < n for contest in ordered),
                 accuracy=dict(zip(methods, estimates[: len(methods)], strict=True)),
                 ahead=dict(zip(rivals, estimates[len(methods) :], strict=True)),
             )
@@ -170,21 +151,20 @@ def subsets_of(count: int, n: int, rng: np.random.Generator) -> Flags:
     return chosen
 
 
-def has_scores(contests: Sequence[CandidateSet]) -> bool:
-    """Whether any candidate has a score."""
-    return any(candidate.score is not None for contest in contests for candidate in contest.candidates)
+def has_any(candidates: pl.DataFrame, score: str) -> bool:
+    """Whether any candidate has this score."""
+    return candidates[score].null_count() < candidates.height
 
 
-def _chances(contest: CandidateSet, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
-    """Size -> method -> P(its choice is correct)."""
-    candidates = sorted(contest.candidates, key=lambda candidate: candidate.chain_id)
-    count = len(candidates)
-    right = [candidate.right for candidate in candidates]
-    scores = [candidate.score for candidate in candidates]
-    outcome_scores = [candidate.outcome_score for candidate in candidates]
-    groups = np.array([-1 if group is None else group for group in answer_groups([c.answer for c in candidates])])
+def _chances(contest: pl.DataFrame, sizes: Sequence[int], seed: int) -> dict[int, dict[Method, float]]:
+    """Size -> method -> P(its choice is correct), for the candidates of a problem."""
+    count = contest.height
+    right = contest["outcome"].fill_null(value=False).to_list()
+    scores, outcome_scores = contest["score"].to_list(), contest["outcome_score"].to_list()
+    answers = contest["final_answer"].to_list()
+    groups = np.array([-1 if group is None else group for group in answer_groups(answers)])
     flags, weights = np.array(right), np.array([score or 0.0 for score in scores])
-    rng = np.random.default_rng([seed, int(content_id(contest.problem_id)[:_SEED_DIGITS], 16)])
+    rng = np.random.default_rng([seed, int(content_id(contest["problem_id"][0])[:_SEED_DIGITS], 16)])
     chances = {}
     for size in sizes:
         n = min(size, count)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.analysis.select.methods import Candidate, CandidateSet
 from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError, UsageError
@@ -20,6 +19,7 @@ from pipeline.storage.stored_search import StoredSearch, search_input, stored_se
 
 SCORE = "score"
 LAST = "score_last"
+_OUTCOME_SCORE = "outcome_score"
 _STEPS_OF_DRAW = "step_ends"
 _KEYS = ("chain_id", "problem_id")
 _JUDGED = ("gold_answer", "final_answer", "outcome")
@@ -48,14 +48,14 @@ class ScoredChains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAnswers:
-    """The problems with a known answer, and counts of what is missing.
+    """The candidates of problems with a known answer, as `select.methods` compares them, and counts of what is missing.
 
     `unknown`: problems without a known answer; `unreadable`: those whose answer the grader cannot read. `unjudged`: candidates
     without an outcome; `empty`: draws of the run without a step; both count as wrong. `unscored` and `outcome_unscored`:
     candidates without a score, which rank last. `absent`: problems that have chains in the run but none in the scores.
     """
 
-    contests: list[CandidateSet]
+    candidates: pl.DataFrame
     unknown: int
     unreadable: int
     absent: int
@@ -67,7 +67,7 @@ class KnownAnswers:
     @property
     def counts(self) -> list[int]:
         """The number of candidates of each problem."""
-        return [len(contest.candidates) for contest in self.contests]
+        return self.candidates.group_by("problem_id", maintain_order=True).len()["len"].to_list()
 
 
 def read_scores(config: SelectConfig) -> ScoredChains:
@@ -135,16 +135,20 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
     answered = frame.filter((pl.col("gold_answer").is_not_null().any() | pl.col(_EMPTY).all()).over("problem_id"))
     left_out = set(frame["problem_id"]) - set(answered["problem_id"])
     scores = None if config.outcome_scores is None else _outcome_scores(config.outcome_scores, answered)
-    found = answered if scores is None else answered.join(scores, on="chain_id", how="left")
+    found = (
+        answered.with_columns(pl.lit(None, pl.Float64).alias(_OUTCOME_SCORE))
+        if scores is None
+        else answered.join(scores, on="chain_id", how="left")
+    )
     return KnownAnswers(
-        contests=_contests(found),
+        candidates=found,
         unknown=len(left_out - candidates.unreadable),
         unreadable=len(left_out & candidates.unreadable),
         absent=absent,
         unjudged=answered.filter(~pl.col(_EMPTY))["outcome"].null_count(),
         empty=int(answered[_EMPTY].sum()),
         unscored=answered.filter(~pl.col(_EMPTY))[SCORE].null_count(),
-        outcome_unscored=0 if scores is None else found.filter(~pl.col(_EMPTY))["outcome_score"].null_count(),
+        outcome_unscored=0 if scores is None else found.filter(~pl.col(_EMPTY))[_OUTCOME_SCORE].null_count(),
     )
 
 
@@ -164,20 +168,6 @@ def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
 
 def _lines(frame: pl.DataFrame) -> list[bytes]:
     return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in frame.select(_COLUMNS).iter_rows(named=True)]
-
-
-def _contests(frame: pl.DataFrame) -> list[CandidateSet]:
-    found: dict[str, list[Candidate]] = {}
-    for row in frame.iter_rows(named=True):
-        candidate = Candidate(
-            chain_id=row["chain_id"],
-            answer=row["final_answer"],
-            right=row["outcome"] is True,
-            score=row[SCORE],
-            outcome_score=row.get("outcome_score"),
-        )
-        found.setdefault(row["problem_id"], []).append(candidate)
-    return [CandidateSet(problem_id=problem, candidates=tuple(chains)) for problem, chains in found.items()]
 
 
 def _draws(run_dir: str) -> pl.DataFrame:
@@ -223,4 +213,4 @@ def _outcome_scores(name: str, candidates: pl.DataFrame) -> pl.DataFrame:
         raise InputError(
             f"outcome_scores={name} has none of the chains of scores=...: score the same run or file with both models"
         )
-    return found.select("chain_id", pl.col(LAST).fill_nan(None).alias("outcome_score"))
+    return found.select("chain_id", pl.col(LAST).fill_nan(None).alias(_OUTCOME_SCORE))

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
-from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_scores
-from pipeline.analysis.select.read import KnownAnswers, best_chain_lines, match_answers, read_scores
+from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
+from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.select.search_tables import cell
 from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
@@ -47,7 +47,7 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
         return
     found = match_answers(candidates, config)
-    rows = compare_methods(found.contests, _sizes(config.n or SIZES, max(found.counts)), config.seed)
+    rows = compare_methods(found.candidates, _sizes(config.n or SIZES, max(found.counts)), config.seed)
     for line in remarks(candidates.model, found, rows, candidates.search):
         console.print(Text(plain_lines(line)), soft_wrap=True)
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
@@ -65,7 +65,7 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
     the search is that found the candidates."""
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
-    scored = has_scores(found.contests)
+    scored = has_any(found.candidates, SCORE)
     few = [(row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows]
     said = [
         (found.unknown, "more without a known answer, left out"),
@@ -86,7 +86,7 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
     by = f"by {model or 'a model without a name'}"
     return [
         f"scores    {by if scored else 'none: no candidate has one, so only choices without scores are compared'}",
-        f"problems  {len(found.contests):,}, with {format_count(sum(found.counts), 'candidate')} in all ({each} each)",
+        f"problems  {len(found.counts):,}, with {format_count(sum(found.counts), 'candidate')} in all ({each} each)",
         *(f"          {count:,} {what}" for count, what in said if count),
         *([] if search is None else [f"search    {search}: the tables choose among its candidates in other ways"]),
     ]
@@ -118,7 +118,7 @@ def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence
         "run_dir": config.run_dir,
         "aggregation": config.aggregation.value if config.aggregation else None,
         "model": model,
-        "problems": len(found.contests),
+        "problems": len(found.counts),
         "unknown": found.unknown,
         "unreadable": found.unreadable,
         "absent": found.absent,

@@ -8,8 +8,9 @@ With `siblings=rollouts`, siblings are those of the problem's rollout tree (`for
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 import pyarrow as pa
 
@@ -63,33 +64,20 @@ NO_PAIR = LeftOutChains(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BranchPoint:
-    """The fields of a chain that pairs need.
-
-    `prefix_ids`: of the bare problem, then of each step, so one more than `steps`. `scores` (probabilities) and `labels` (1, 0,
-    2 for neutral, or None) have one entry per step. `outcome`: whether the chain's answer is correct.
-    """
-
-    chain_id: str
-    problem_id: str
-    problem: str
-    gold_answer: str
-    outcome: bool | None
-    steps: Sequence[str]
-    prefix_ids: Sequence[str]
-    scores: Sequence[float | None]
-    labels: Sequence[int | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sibling:
-    """One of the steps after a prefix: step `index`, counted from 0, of a chain. `score` is its value."""
+    """One of the steps after a prefix: step `index`, counted from 0, of a chain. `text`: the step, or for span=rest also all
+    steps after it, joined by separators. `score`: its value. `label`: 1, 0, 2 for neutral, or None."""
 
-    chain: BranchPoint
+    chain: LabelRow
     index: int
     text: str
-    """The step, or for span=rest the step and all steps after it, joined by separators."""
     score: float | None
+    label: int | None
+
+    @property
+    def prefix_id(self) -> str:
+        """What it follows."""
+        return self.chain.prefix_ids[self.index - 1] if self.index else self.chain.root_prefix_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +93,15 @@ class Pair:
         return self.chosen.score - self.rejected.score
 
 
-def preference_pairs(chains: Sequence[BranchPoint], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+def preference_pairs(
+    chains: Sequence[LabelRow], choice: TargetChoice, config: PreferenceConfig, separator: str
+) -> Iterator[Pair]:
     """All pairs of one problem, from all its chains, ordered by prefix (in the order of the chains) and then by decreasing gap.
 
     A pair whose values contradict its labels is left out. No two pairs have the same three texts.
     """
     written: set[tuple[str, str, str]] = set()
-    for branch in _branches(chains):
+    for branch in _branches(chains, choice):
         here = heapq.nsmallest(config.pairs_per_branch, _paired(branch, config, separator), key=_order)
         for pair in here:
             texts = (_before(pair.chosen, separator), pair.chosen.text, pair.rejected.text)
@@ -132,7 +122,7 @@ def pair_row(pair: Pair, reader: PairReader, separator: str) -> Row:
         "rejected_value": pair.rejected.score,
         "step": pair.chosen.index + 1,
         "problem_id": chain.problem_id,
-        "prefix_id": chain.prefix_ids[pair.chosen.index],
+        "prefix_id": pair.chosen.prefix_id,
         "chosen_chain_id": chain.chain_id,
         "rejected_chain_id": pair.rejected.chain.chain_id,
     }
@@ -170,33 +160,17 @@ class PairRows:
     max_length: int | None
 
     def __call__(self, chains: Sequence[LabelRow]) -> Iterator[ExportRow]:
-        by_id = {chain.chain_id: chain for chain in chains}
         paired: set[str] = set()
-        for pair in preference_pairs([self._branching(chain) for chain in chains], self.config, self.separator):
+        for pair in preference_pairs(chains, self.choice, self.config, self.separator):
             written = pair_row(pair, self.config.reader, self.separator)
             found = tuple(pair_errors(pair, self.separator))
             if self.encoder is not None and self.config.reader is PairReader.trl:
                 found += tuple(pair_token_errors(written, self.encoder, self.max_length))
             paired |= {pair.chosen.chain.chain_id, pair.rejected.chain.chain_id}
-            yield ExportRow(
-                chain=by_id[pair.chosen.chain.chain_id], row=written, labels=LabelCounts(good=1, bad=1), offences=found
-            )
+            yield ExportRow(chain=pair.chosen.chain, row=written, labels=LabelCounts(good=1, bad=1), offences=found)
         for chain in chains:
             if chain.chain_id not in paired:
                 yield ExportRow(chain=chain, left_out=NO_PAIR)
-
-    def _branching(self, chain: LabelRow) -> BranchPoint:
-        return BranchPoint(
-            chain_id=chain.chain_id,
-            problem_id=chain.problem_id,
-            problem=chain.problem,
-            gold_answer=chain.gold_answer,
-            outcome=chain.outcome,
-            steps=chain.steps,
-            prefix_ids=(chain.root_prefix_id, *chain.prefix_ids),
-            scores=soft_values(chain, self.choice.soft),
-            labels=hard_labels(chain, self.choice),
-        )
 
 
 class PairExporter(Exporter):
@@ -243,30 +217,25 @@ class PairExporter(Exporter):
 PREFERENCE = PairExporter()
 
 
-def _branches(chains: Sequence[BranchPoint]) -> Iterator[list[tuple[BranchPoint, int]]]:
-    """For each prefix that more than one text follows: (chain, index of the step) of the steps after it."""
-    next_steps: dict[str, list[tuple[BranchPoint, int]]] = {}
+def _branches(chains: Sequence[LabelRow], choice: TargetChoice) -> Iterator[list[Sibling]]:
+    """The steps after each prefix that more than one text follows."""
+    after: dict[str, list[Sibling]] = {}
     for chain in chains:
-        for index in range(len(chain.steps)):
-            next_steps.setdefault(chain.prefix_ids[index], []).append((chain, index))
-    for steps in next_steps.values():
-        if len({chain.steps[index] for chain, index in steps}) > 1:
-            yield steps
+        known = zip(chain.steps, soft_values(chain, choice.soft), hard_labels(chain, choice), strict=True)
+        for index, (text, score, label) in enumerate(known):
+            sibling = Sibling(chain=chain, index=index, text=text, score=score, label=label)
+            after.setdefault(sibling.prefix_id, []).append(sibling)
+    return (steps for steps in after.values() if len({step.text for step in steps}) > 1)
 
 
-def _paired(branch: list[tuple[BranchPoint, int]], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
-    if config.margin:
-        better = worse = branch
-    else:
-        better = [(chain, index) for chain, index in branch if chain.labels[index] == 1]
-        worse = [(chain, index) for chain, index in branch if chain.labels[index] == 0]
-    chosen = _siblings(better, pair_span(config), separator, outcome=True)
-    rejected = _siblings(worse, pair_span(config), separator, outcome=False)
-    for good in chosen:
-        for bad in rejected:
-            pair = Pair(chosen=good, rejected=bad)
-            if good.chain.steps[good.index] != bad.chain.steps[bad.index] and _apart(pair, config.margin):
-                yield pair
+def _paired(branch: Sequence[Sibling], config: PreferenceConfig, separator: str) -> Iterator[Pair]:
+    span = pair_span(config)
+    better, worse = ([step for step in branch if config.margin or step.label == label] for label in (1, 0))
+    chosen, rejected = _distinct(better, span, outcome=True), _distinct(worse, span, outcome=False)
+    for good, bad in product(chosen, rejected):
+        pair = Pair(chosen=_spanning(good, span, separator), rejected=_spanning(bad, span, separator))
+        if good.text != bad.text and _apart(pair, config.margin):
+            yield pair
 
 
 def _apart(pair: Pair, margin: float) -> bool:
@@ -276,16 +245,17 @@ def _apart(pair: Pair, margin: float) -> bool:
     return not known or pair.gap > 0
 
 
-def _siblings(steps: list[tuple[BranchPoint, int]], span: PairSpan, separator: str, *, outcome: bool) -> list[Sibling]:
-    """One sibling per text of the step, from the first chain that has it; for span=rest, from the first one that also has the
-    outcome."""
+def _distinct(steps: Iterable[Sibling], span: PairSpan, *, outcome: bool) -> list[Sibling]:
+    """One step for each text, from the first chain that has it; for span=rest, from the first one that also has the outcome."""
     found: dict[str, Sibling] = {}
-    for chain, index in steps:
-        if chain.steps[index] not in found and (span is PairSpan.step or chain.outcome is outcome):
-            end = index + 1 if span is PairSpan.step else len(chain.steps)
-            text = separator.join(chain.steps[index:end])
-            found[chain.steps[index]] = Sibling(chain=chain, index=index, text=text, score=chain.scores[index])
+    for step in steps:
+        if span is PairSpan.step or step.chain.outcome is outcome:
+            found.setdefault(step.text, step)
     return list(found.values())
+
+
+def _spanning(step: Sibling, span: PairSpan, separator: str) -> Sibling:
+    return step if span is PairSpan.step else replace(step, text=separator.join(step.chain.steps[step.index :]))
 
 
 def _order(pair: Pair) -> tuple[float, str, str]:

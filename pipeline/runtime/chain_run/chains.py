@@ -1,7 +1,7 @@
 """The chains of a run over chains: those that a run of `label` has, as tables, and what a scorer or a judge gets of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Reject
+from pipeline.core.table import Table
 from pipeline.core.tables import CHAINS, GOLD_ANSWERS
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import STAGED_INPUT
@@ -43,7 +44,11 @@ def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterat
     storage = storage_at(run_dir)
     run = readable_run(storage, partial=partial)
     stored = [name for name in schema.names if name != "row"]
-    yield from numbered((frame.to_arrow() for frame in frames_of(run, stored)), schema)
+    number = 0
+    for frame in frames_of(run, stored):
+        rows = pa.array(range(number, number + frame.height), pa.int64())
+        number += frame.height
+        yield frame.to_arrow().add_column(0, "row", rows).select(schema.names).cast(schema)
 
 
 def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
@@ -55,20 +60,10 @@ def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
     return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
 
 
-def numbered_rows(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows of files, without the column `row`, as `numbered` blocks."""
-    stored = pa.schema([field for field in schema if field.name != "row"])
-    blocks = iter(lambda: list(islice(rows, BLOCK)), [])
-    return numbered((pa.Table.from_pylist(block, schema=stored) for block in blocks), schema)
-
-
-def numbered(blocks: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Blocks of chains without the column `row` as blocks of `schema`, with their numbers in the input as `row`."""
-    number = 0
-    for block in blocks:
-        rows = pa.array(range(number, number + block.num_rows), pa.int64())
-        number += block.num_rows
-        yield block.add_column(0, "row", rows).select(schema.names).cast(schema)
+def numbered_rows(chains: Iterator[ChainText], table: Table[ChainText]) -> Iterator[pa.Table]:
+    """The chains of files in blocks of a table, with their numbers in the input as `row`."""
+    numbered = (replace(chain, row=number) for number, chain in enumerate(chains))
+    return map(table.to_table, iter(lambda: list(islice(numbered, BLOCK)), []))
 
 
 _SHOWN = ("chain_id", "problem_id", "problem", "steps", "prefix_ids")

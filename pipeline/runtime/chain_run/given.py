@@ -5,13 +5,13 @@ A chain carries everything known about it, including its own answer and outcome.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from pipeline.config.label import DataConfig, GraderConfig
 from pipeline.core.ids import content_id, row_content
-from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.table import storable
 from pipeline.core.tables import CHAINS
 from pipeline.data.layouts import Extract
@@ -57,7 +57,7 @@ class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
 
     def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
         if self.config.data.path:
-            return numbered_rows(_rows(self.config, left_out), CHAINS.schema)
+            return numbered_rows(_rows(self.config, left_out), CHAINS)
         return super().chains(left_out)
 
     def chains_identity(self) -> dict[str, object]:
@@ -72,14 +72,14 @@ class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
         }
 
 
-def _rows(given: Given, left_out: Rejects) -> Iterator[dict[str, Any]]:
+def _rows(given: Given, left_out: Rejects) -> Iterator[ChainText]:
     with checker_for(given.grader) as checker:
         for read in read_input(given.data, checker, read=_read_chain):
             if isinstance(read, Reject):
                 left_out.add(read)
             elif solution := read.solution:
-                ids = [content_id("prefix", read.problem.problem_id, solution.text[:end]) for end in solution.ends]
-                yield {**chain_row(read, checker, read.problem.golds), "prefix_ids": ids}
+                ids = (content_id("prefix", read.problem.problem_id, solution.text[:end]) for end in solution.ends)
+                yield replace(chain_of(read, checker, read.problem.golds), prefix_ids=tuple(ids))
 
 
 def _read_chain(
@@ -93,26 +93,27 @@ def _read_chain(
     return read
 
 
-def chain_row(row: InputRow, checker: Checker, golds: tuple[str, ...], before: str = "") -> dict[str, Any]:
-    """The columns of a problem, and of its chain if it has one, but `row` and `prefix_ids`. An answer that the chain states
-    after the text `before` is graded by `golds`."""
+def chain_of(row: InputRow, checker: Checker, golds: tuple[str, ...], before: str = "") -> ChainText:
+    """A problem, and its chain if it has one, without the ids of prefixes. An answer that the chain states after the text
+    `before` is graded by `golds`."""
     problem, solution = row.problem, row.solution
     answer = checker.stated_answer(before + solution.text) if solution else None
     outcome = row.given_outcome if solution else None
     if answer is not None and golds:
         outcome = outcome_of(checker.quick_answer(golds, answer) or checker.grade_answer(golds, answer))
-    return {
-        "chain_id": solution.chain_id if solution else row_content(problem.problem_id, None),
-        "problem_id": problem.problem_id,
-        "source_id": row.source_id,
-        "problem": problem.text,
+    return ChainText(
+        chain_id=solution.chain_id if solution else row_content(problem.problem_id, None),
+        problem_id=problem.problem_id,
+        source_id=row.source_id,
+        problem=problem.text,
         # A known answer that the grader cannot read is named, but no chain is graded by it.
-        "gold_answer": next(iter([*golds, *problem.golds]), None),
-        "gold_answers": list(golds),
-        "steps": step_texts(solution.text, solution.ends) if solution else [],
-        "final_answer": None if answer is None else storable(answer),
-        "outcome": outcome,
-    }
+        gold_answer=next(iter([*golds, *problem.golds]), None),
+        golds=golds,
+        steps=tuple(step_texts(solution.text, solution.ends)) if solution else (),
+        prefix_ids=(),
+        final_answer=None if answer is None else storable(answer),
+        outcome=outcome,
+    )
 
 
 _NO_ANSWER = "\x00"

@@ -3,18 +3,17 @@ it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
-from pipeline.runtime.chain_run.given import chain_row, read_answered_or_not
+from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
 from pipeline.runtime.intake import read_input
 from pipeline.searches.ids import prefix_id
 from pipeline.searches.registry import search_for
@@ -23,14 +22,14 @@ from pipeline.searches.registry import search_for
 def problem_tables(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
     """The problems in blocks of the schema CHAINS_WITH_ANSWERS, in order. Raises UsageError and InputError for a path that
     cannot be read."""
-    return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS.schema)
+    return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS)
 
 
 _First = tuple[RowLocation, tuple[str, ...]]
 """Where the first row of a problem is, and its known answers."""
 
 
-def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[dict[str, Any]]:
+def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[ChainText]:
     uses_given = search_for(config.search).uses_given
     seen: dict[str, _First] = {}
     with_chains: dict[str, _First] = {}
@@ -62,7 +61,7 @@ def _repeated(row: InputRow, location: RowLocation, golds: tuple[str, ...]) -> R
     )
 
 
-def _problem(row: InputRow, checker: Checker, before: str = "") -> dict[str, Any]:
-    found = chain_row(row, checker, tuple(gold for gold in row.problem.golds if checker.parses(gold)), before)
-    steps, problem_id = found["steps"], row.problem.problem_id
-    return {**found, "prefix_ids": [prefix_id(problem_id, steps[: index + 1]) for index in range(len(steps))]}
+def _problem(row: InputRow, checker: Checker, before: str = "") -> ChainText:
+    found = chain_of(row, checker, tuple(gold for gold in row.problem.golds if checker.parses(gold)), before)
+    beginnings = (found.steps[: number + 1] for number in range(len(found.steps)))
+    return replace(found, prefix_ids=tuple(prefix_id(found.problem_id, steps) for steps in beginnings))

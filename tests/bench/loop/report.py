@@ -127,11 +127,11 @@ def costs(at: Path, done: Sequence[Done]) -> Iterator[str]:
 def _best_chances(at: Path, model: str) -> Floats:
     """P(the best-scored candidate is right) of each problem, in the order of their ids. Shape (problems,)."""
     config = SelectConfig(scores=str(at / f"{model}-scores.parquet"), run_dir=str(at / "test-run"))
-    contests = sorted(match_answers(read_scores(config), config).contests, key=lambda contest: contest.problem_id)
+    found = match_answers(read_scores(config), config).candidates.sort("problem_id", maintain_order=True)
     return np.array(
         [
-            best_of([each.score for each in of.candidates], [each.right for each in of.candidates], len(of.candidates))
-            for of in contests
+            best_of(of["score"].to_list(), of["right"].to_list(), of.height)
+            for _, of in found.group_by("problem_id", maintain_order=True)
         ]
     )
 

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import polars as pl
+
 from pipeline.analysis.searches.read import search_run
 from pipeline.analysis.searches.records import SearchRun
-from pipeline.analysis.select.methods import CandidateSet
 from pipeline.analysis.select.read import match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.storage.location import storage_at
@@ -36,7 +37,7 @@ def searched_lines(runs: Sequence[Searches], show: Callable[[str], None]) -> Ite
     against = [pooled(of) for of in chains.values()]
     yield from lines([line_of(found(method, n), against) for n in SIZES for method in METHODS])
     yield f"expected of n of {CHAINS} chains"
-    candidates = [each for run in runs for each in _candidates(run)]
+    candidates = pl.concat(map(_candidates, runs))
     yield from exact_lines(candidates, (1, *SIZES, CHAINS))
     yield auc_line("last scores against outcomes", [scorer_auc(run) for run in chains[CHAINS]])
 
@@ -48,6 +49,6 @@ def auc_line(text: str, values: Sequence[float]) -> str:
     return f"AUC of {text}: {mean.value:.3f}{spread}"
 
 
-def _candidates(run: Searches) -> list[CandidateSet]:
+def _candidates(run: Searches) -> pl.DataFrame:
     config = SelectConfig(scores=str(run.run_dir("best_of_n", CHAINS)))
-    return match_answers(read_scores(config), config).contests
+    return match_answers(read_scores(config), config).candidates

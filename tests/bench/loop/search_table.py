@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
 from pipeline.analysis.searches.figures import RunSummary, summary
 from pipeline.analysis.searches.records import SearchRun
-from pipeline.analysis.select.methods import CandidateSet, Method, compare_methods
+from pipeline.analysis.select.methods import Method, compare_methods
 from pipeline.core.statistics import Interval
 from pipeline.train.result import auc
 from tests.bench.loop.tables import mean_of
@@ -69,7 +70,7 @@ def lines(found: Sequence[Line]) -> Iterator[str]:
         )
 
 
-def exact_lines(chains: Sequence[CandidateSet], sizes: Sequence[int]) -> Iterator[str]:
+def exact_lines(chains: pl.DataFrame, sizes: Sequence[int]) -> Iterator[str]:
     """What n of the chains of best-of-n achieve in expectation: less noise than one draw of n has."""
     methods = {
         "best of n": Method.prm,

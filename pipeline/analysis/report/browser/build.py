@@ -17,15 +17,15 @@ from pipeline.analysis.report.browser.views import (
     OPINION_BYTES,
     ROLLOUT_COLUMNS,
     ChainSample,
-    ChainView,
     FindingView,
     RolloutExample,
+    Row,
     Size,
     affordable,
-    chain_view,
     finding_view,
     rollout_examples,
     sample,
+    shown_row,
 )
 from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
 from pipeline.config.label import EstimatorConfig
@@ -72,8 +72,8 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
-    for found in _units(storage, run, chosen, (*COLUMNS, *more), findings):
-        data.add(found)
+    for shown, examples in _units(storage, run, chosen, (*COLUMNS, *more), findings):
+        data.add(shown, examples)
     return Browser(
         html=_html(len(chosen.positions), total),
         css=part(_PACKAGE, "browser.css"),
@@ -92,30 +92,23 @@ def _confidence(run: StoredRun) -> float:
         return float(str(run.settings.get("estimator.confidence", EstimatorConfig().confidence)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unit:
-    """The shown chains of a unit, and examples of their rollouts by prefix id."""
-
-    chains: Sequence[ChainView]
-    examples: Mapping[str, tuple[RolloutExample, ...]]
-
-
 class _Data:
     """Blocks of chains, compressed as soon as they are full."""
 
     def __init__(self, chains: int) -> None:
         self._of = chains
         self._index = Index()
-        self._chains: list[ChainView] = []
+        self._chains: list[Row] = []
         self._examples: dict[str, tuple[RolloutExample, ...]] = {}
         self._packed: list[tuple[bytes, bytes]] = []
         self._size = 0
         self._raw_examples = 0
         self._packed_examples = 0
 
-    def add(self, unit: _Unit) -> None:
-        self._chains += unit.chains
-        self._examples |= unit.examples
+    def add(self, chains: Sequence[Row], examples: Mapping[str, tuple[RolloutExample, ...]]) -> None:
+        """Add the shown chains of a unit, and examples of their rollouts by prefix id."""
+        self._chains += chains
+        self._examples |= examples
         while len(self._chains) >= BLOCK:
             self._pack()
         still_needed = prefix_numbers(self._chains)
@@ -199,7 +192,8 @@ def _sizes(frame: pl.DataFrame, checks: int) -> Iterator[Size]:
 
 def _units(
     storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
-) -> Iterator[_Unit]:
+) -> Iterator[tuple[Sequence[Row], Mapping[str, tuple[RolloutExample, ...]]]]:
+    """The shown chains of each unit, and examples of their rollouts by prefix id."""
     log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
     labels = current_shards(run.wholes, run.edition)
@@ -211,18 +205,17 @@ def _units(
             if not positions:
                 continue
             chains = [
-                chain_view(row, chosen.characters, findings.get(row["chain_id"]))
+                shown_row(row, chosen.characters, findings.get(row["chain_id"], {}))
                 for row in frame[positions].iter_rows(named=True)
             ]
             prefixes = prefix_numbers(chains)
             rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
             verdicts = _frames(storage, later[unit.unit_id], None)
-            yield _Unit(
-                chains=chains,
-                examples=rollout_examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, prefixes)
-                if rollouts
-                else {},
-            )
+            examples = {}
+            if rollouts:
+                later_ones = pl.concat(verdicts) if verdicts else None
+                examples = rollout_examples(pl.concat(rollouts), later_ones, prefixes)
+            yield chains, examples
 
 
 def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> list[pl.DataFrame]:

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from pipeline.analysis.report.browser.views import (
-    ChainView,
-    ConsensusView,
     Drop,
-    FindingView,
     RolloutExample,
-    StepView,
+    Row,
+    along,
+    is_consensus,
     largest_drop,
+    prefixes,
     uncertainty,
 )
 from pipeline.analysis.report.embedded import json_text, rounded
+from pipeline.consensus.kept import differs, label_place
 
 BLOCK = 128
 """Chains per block."""
@@ -49,25 +50,23 @@ class Index:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def add(self, chain: ChainView) -> None:
+    def add(self, chain: Row) -> None:
         """Chains of one problem must be added one after another."""
-        beginning = chain.problem[:_BEGINNING]
+        beginning = chain["problem"][:_BEGINNING]
         if not self._problems or self._problems[-1] != beginning:
             self._problems.append(beginning)
-        values = [step.value for step in chain.steps]
-        self._ids.append(chain.chain_id)
-        self._sources.append(chain.source_id)
+        values = chain["value"]
+        self._ids.append(chain["chain_id"])
+        self._sources.append(chain["source_id"])
         self._problem.append(len(self._problems) - 1)
-        self._outcomes.append(_OUTCOMES[chain.outcome])
-        self._steps.append(len(chain.steps))
+        self._outcomes.append(_OUTCOMES[chain["outcome"]])
+        self._steps.append(len(values))
         self._strips.append([None if value is None else round(100 * value) for value in strip(values)])
         self._drops.append(largest_drop(chain))
         self._uncertainty.append(rounded(uncertainty(chain)))
         self._least.append(rounded(min((value for value in values if value is not None), default=None)))
-        agreed = chain.consensus
-        self._by_consensus |= agreed is not None
-        left_out = all(step.label is None for step in chain.steps)
-        self._marks.append(_DISAGREE * agreed.disagrees + _LEFT_OUT * left_out if agreed else 0)
+        self._by_consensus |= is_consensus(chain)
+        self._marks.append(_marks(chain) if is_consensus(chain) else 0)
 
     def json(self, confidence: float) -> str:
         """`confidence`: that of the intervals. Without labels by consensus, `consensus` is null."""
@@ -99,38 +98,47 @@ def strip(values: Sequence[float | None]) -> list[float | None]:
     return [min((value for value in part if value is not None), default=None) for part in parts]
 
 
-def prefix_numbers(chains: Sequence[ChainView]) -> dict[str, int]:
+def prefix_numbers(chains: Sequence[Row]) -> dict[str, int]:
     """The number of each distinct prefix of a block, in order of first appearance."""
     numbers: dict[str, int] = {}
     for chain in chains:
-        for prefix in (chain.root, *chain.steps):
-            numbers.setdefault(prefix.prefix_id, len(numbers))
+        for prefix in prefixes(chain):
+            numbers.setdefault(prefix, len(numbers))
     return numbers
 
 
-def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
+def texts_json(chains: Sequence[Row], numbers: Mapping[str, int]) -> str:
     """Texts and numbers of a block of chains."""
     problems: dict[str, int] = {}
+    witnesses: dict[str, int] = {}
     for chain in chains:
-        problems.setdefault(chain.problem, len(problems))
-    opinions = (each for chain in chains if chain.consensus for each in chain.consensus.opinions)
-    witnesses = {name: number for number, name in enumerate(dict.fromkeys(each.witness for each in opinions))}
+        problems.setdefault(chain["problem"], len(problems))
+        for each in chain["opinions"] if is_consensus(chain) else ():
+            witnesses.setdefault(each["witness"], len(witnesses))
     return json_text(
         {
             "problems": list(problems),
             "witnesses": list(witnesses),
             "chains": [
                 {
-                    "problem": problems[chain.problem],
-                    "gold": chain.gold,
-                    "answer": chain.answer,
-                    "p_outcome": rounded(chain.p_outcome),
-                    "texts": [step.text for step in chain.steps],
-                    "labels": [step.label for step in chain.steps],
-                    **({"consensus": _opinions(chain.consensus, witnesses)} if chain.consensus else {}),
-                    **({"findings": _findings(chain.findings)} if chain.findings else {}),
+                    "problem": problems[chain["problem"]],
+                    "gold": chain["gold_answer"],
+                    "answer": chain["final_answer"],
+                    "p_outcome": rounded(chain["p_outcome"]),
+                    "texts": chain["steps"],
+                    "labels": chain["label"],
+                    **({"consensus": _opinions(chain, witnesses)} if is_consensus(chain) else {}),
+                    **({"findings": chain["findings"]} if chain["findings"] else {}),
                     # The bare problem comes first.
-                    **_columns([chain.root, *chain.steps], numbers),
+                    "prefixes": [numbers[prefix] for prefix in prefixes(chain)],
+                    "values": [rounded(value) for value in along(chain, "value")],
+                    "low": [rounded(value) for value in along(chain, "low")],
+                    "high": [rounded(value) for value in along(chain, "high")],
+                    "correct": along(chain, "n_correct"),
+                    "rollouts": along(chain, "n_rollouts"),
+                    "ungraded": along(chain, "n_ungraded"),
+                    "truncated": along(chain, "n_truncated"),
+                    "origins": along(chain, "origin"),
                 }
                 for chain in chains
             ],
@@ -140,52 +148,31 @@ def texts_json(chains: Sequence[ChainView], numbers: Mapping[str, int]) -> str:
 
 def examples_json(found: Mapping[str, Sequence[RolloutExample]], numbers: Mapping[str, int]) -> str:
     """Examples of the rollouts of a block, by prefix number."""
-    return json_text(
-        {
-            str(numbers[prefix]): [
-                [example.verdict, example.finish, example.n_tokens, example.answer, example.text] for example in shown
-            ]
-            for prefix, shown in found.items()
-        }
-    )
+    return json_text({str(numbers[prefix]): shown for prefix, shown in found.items()})
 
 
-def _opinions(agreed: ConsensusView, witnesses: Mapping[str, int]) -> dict[str, object]:
-    free = agreed.error_free
+def _marks(chain: Row) -> int:
+    """Whether a witness names another first error than Monte Carlo, or only one of them names one; and whether the chain has no
+    labels."""
+    disagree = differs(label_place(chain["mc_label"]), {each["witness"]: each["place"] for each in chain["opinions"]})
+    return _DISAGREE * disagree + _LEFT_OUT * all(label is None for label in chain["label"])
+
+
+def _opinions(chain: Row, witnesses: Mapping[str, int]) -> dict[str, object]:
+    free = chain["p_error_free"]
     return {
-        "mc": list(agreed.mc_labels),
-        "mc_place": agreed.mc_place,
+        "mc": chain["mc_label"],
+        "mc_place": label_place(chain["mc_label"]),
         "free": None if free is None else [rounded(each) for each in free],
-        "out": agreed.left_out,
+        "out": chain["left_out"],
         "opinions": [
             {
-                "witness": witnesses[each.witness],
-                "shares": [rounded(share) for share in each.shares],
-                "none": rounded(each.no_error),
-                "steps": None if each.steps is None else list(each.steps),
-                "place": each.place,
+                "witness": witnesses[each["witness"]],
+                "shares": [rounded(share) for share in each["first_error"]],
+                "none": rounded(each["no_error"]),
+                "steps": each["steps"],
+                "place": each["place"],
             }
-            for each in agreed.opinions
+            for each in chain["opinions"]
         ],
-    }
-
-
-def _findings(found: Mapping[int, Sequence[FindingView]]) -> dict[str, object]:
-    return {
-        str(step): [[each.verifier, each.verdict, each.whole, each.evidence] for each in of_step]
-        for step, of_step in found.items()
-    }
-
-
-def _columns(prefixes: Sequence[StepView], numbers: Mapping[str, int]) -> dict[str, object]:
-    return {
-        "prefixes": [numbers[prefix.prefix_id] for prefix in prefixes],
-        "values": [rounded(prefix.value) for prefix in prefixes],
-        "low": [rounded(prefix.low) for prefix in prefixes],
-        "high": [rounded(prefix.high) for prefix in prefixes],
-        "correct": [prefix.n_correct for prefix in prefixes],
-        "rollouts": [prefix.n_rollouts for prefix in prefixes],
-        "ungraded": [prefix.n_ungraded for prefix in prefixes],
-        "truncated": [prefix.n_truncated for prefix in prefixes],
-        "origins": [prefix.origin for prefix in prefixes],
     }

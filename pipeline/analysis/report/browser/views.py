@@ -1,21 +1,21 @@
 """What the chain browser shows: which chains, which data of each, and which rollouts of its prefixes. Pure.
 
-A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as a record of
-its row of `labels` with texts cut (`chain_view`). Examples of rollouts are chosen for each prefix, and for as many prefixes as
+A page holds as many chains, and as much of their texts, as its size limit allows (`sample`). A chain is shown as its row of
+`labels` with texts cut (`shown_row`). Examples of rollouts are chosen for each prefix, and for as many prefixes as
 the size limit allows (`rollout_examples`, `affordable`).
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from pipeline.analysis.report.embedded import shortened
-from pipeline.consensus.kept import differs, label_place, reason_text, witness_places
+from pipeline.consensus.kept import reason_text, witness_places
 from pipeline.core.ids import content_id
 from pipeline.core.records import UNGRADED, Finish, Verdict
 
@@ -63,80 +63,17 @@ _RIGHT, _WRONG, _OPEN = range(3)
 _UNSERVED = [Finish.ABORT.value, Finish.TOO_LONG.value, Finish.ENGINE_FAILED.value]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepView:
-    """One prefix: a step with all steps before it, or the bare problem, whose text is empty. `sd` is that of the posterior."""
-
-    prefix_id: str
-    text: str
-    value: float | None
-    low: float | None
-    high: float | None
-    sd: float | None
-    n_correct: int
-    n_rollouts: int
-    n_ungraded: int
-    n_truncated: int
-    origin: str | None
-    label: int | None
+Row = Mapping[str, Any]
+"""A chain: a row of `labels`, see `shown_row`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingView:
+class FindingView(NamedTuple):
     """What a verifier says of a step. `whole`: of the whole of it, else of a part."""
 
     verifier: str
     verdict: str
     whole: bool
     evidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpinionView:
-    """What a witness says of a chain. `shares`: of its votes, those that name each step as the first error; `no_error`: those
-    that name none. `steps`: of a witness that checks steps, whether each holds. `place`: see `consensus.kept`."""
-
-    witness: str
-    shares: tuple[float, ...]
-    no_error: float
-    steps: tuple[int | None, ...] | None
-    place: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsensusView:
-    """What labels by consensus say of a chain besides its labels. `mc_place`: the first error of `mc_labels`, by Monte Carlo
-    alone. `error_free`: P(no error so far) for each step. `left_out`: why the chain has no labels. See `tables.CONSENSUS`."""
-
-    mc_labels: tuple[int | None, ...]
-    mc_place: int | None
-    error_free: tuple[float, ...] | None
-    left_out: str | None
-    opinions: tuple[OpinionView, ...]
-
-    @property
-    def disagrees(self) -> bool:
-        """Whether a witness names another first error than Monte Carlo, or only one of them names one."""
-        return differs(self.mc_place, {each.witness: each.place for each in self.opinions})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainView:
-    """A chain. `root` is its bare problem. `outcome`: whether its own answer is correct, None if that is unknown.
-    `p_outcome`: the probability of this outcome, given all rollouts but not that outcome. `consensus`: None for labels by
-    another rule. `findings`: those of verifiers with a verdict, by step, from 1."""
-
-    chain_id: str
-    source_id: str
-    problem: str
-    gold: str
-    answer: str | None
-    outcome: bool | None
-    p_outcome: float | None
-    root: StepView
-    steps: tuple[StepView, ...]
-    consensus: ConsensusView | None = None
-    findings: Mapping[int, Sequence[FindingView]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,15 +112,14 @@ class ChainSample:
         return self.positions[bisect_left(self.positions, start) : bisect_left(self.positions, end)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutExample:
+class RolloutExample(NamedTuple):
     """A rollout as it is shown, with its text cut."""
 
-    text: str
+    verdict: str
     finish: str
     n_tokens: int
     answer: str
-    verdict: str
+    text: str
 
     @property
     def size(self) -> int:
@@ -200,29 +136,43 @@ def sample(sizes: Iterable[Size], most: int) -> ChainSample:
     return ChainSample(positions=tuple(sorted(_fitting(wanted, LIMITS[-1]))), characters=LIMITS[-1])
 
 
-def chain_view(
-    row: Mapping[str, Any], characters: int, findings: Mapping[int, Sequence[FindingView]] | None = None
-) -> ChainView:
-    """The chain of a row of `labels` with `COLUMNS`, and `CONSENSUS_COLUMNS` where it has them. Texts are cut at
-    `characters`."""
-    return ChainView(
-        chain_id=row["chain_id"],
-        source_id=cut(row["source_id"] or "", SHORT_CHARACTERS),
-        problem=cut(row["problem"], characters),
-        gold=cut(row["gold_answer"], SHORT_CHARACTERS),
-        answer=None if row["final_answer"] is None else cut(row["final_answer"], SHORT_CHARACTERS),
-        outcome=row["outcome"],
-        p_outcome=row["p_outcome"],
-        root=_step(row["root_prefix_id"], "", None, {name: row[f"root_{name}"] for name in _PER_PREFIX}),
-        steps=tuple(
-            _step(prefix_id, cut(text, characters), label, dict(zip(_PER_PREFIX, found, strict=True)))
-            for prefix_id, text, label, *found in zip(
-                row["prefix_ids"], row["steps"], row["label"], *(row[name] for name in _PER_PREFIX), strict=True
-            )
-        ),
-        consensus=None if row.get("mc_label") is None else _consensus(row),
-        findings=findings or {},
-    )
+def shown_row(row: Row, characters: int, findings: Mapping[int, Sequence[FindingView]]) -> Row:
+    """A row of `labels` with `COLUMNS`, and `CONSENSUS_COLUMNS` where it has them, as it is shown: texts are cut at
+    `characters`. `findings`: those of verifiers with a verdict, by step, from 1. `left_out` is in words, and each of `opinions`
+    has the `place` of `consensus.kept`."""
+    answer = row["final_answer"]
+    shown = {
+        **row,
+        "source_id": cut(row["source_id"] or "", SHORT_CHARACTERS),
+        "gold_answer": cut(row["gold_answer"], SHORT_CHARACTERS),
+        "final_answer": None if answer is None else cut(answer, SHORT_CHARACTERS),
+        "problem": cut(row["problem"], characters),
+        "steps": [cut(text, characters) for text in row["steps"]],
+        "findings": findings,
+    }
+    if is_consensus(row):
+        places, left_out = witness_places(row["opinions"]), row["left_out"]
+        shown["left_out"] = None if left_out is None else cut(reason_text(left_out), SHORT_CHARACTERS)
+        shown["opinions"] = [
+            {**each, "witness": cut(each["witness"], SHORT_CHARACTERS), "place": places[each["witness"]]}
+            for each in row["opinions"]
+        ]
+    return shown
+
+
+def is_consensus(chain: Row) -> bool:
+    """Whether its labels are by consensus."""
+    return chain.get("mc_label") is not None
+
+
+def along(chain: Row, name: str) -> list[Any]:
+    """What a column says of the bare problem, then of each step."""
+    return [chain[f"root_{name}"], *chain[name]]
+
+
+def prefixes(chain: Row) -> list[str]:
+    """The ids of its prefixes, the bare problem first."""
+    return [chain["root_prefix_id"], *chain["prefix_ids"]]
 
 
 def finding_view(verifier: str, verdict: str, *, whole: bool, evidence: str) -> FindingView:
@@ -232,25 +182,25 @@ def finding_view(verifier: str, verdict: str, *, whole: bool, evidence: str) -> 
     )
 
 
-def drops(chain: ChainView) -> Iterator[Drop]:
+def drops(chain: Row) -> Iterator[Drop]:
     """The drops of the chain, from the bare problem on. Steps without a value are skipped."""
-    before = chain.root.value
-    for number, step in enumerate(chain.steps, start=1):
-        if step.value is None:
+    before = chain["root_value"]
+    for number, value in enumerate(chain["value"], start=1):
+        if value is None:
             continue
-        if before is not None and step.value < before:
-            yield Drop(size=round(before - step.value, _DIGITS), step=number)
-        before = step.value
+        if before is not None and value < before:
+            yield Drop(size=round(before - value, _DIGITS), step=number)
+        before = value
 
 
-def largest_drop(chain: ChainView) -> Drop | None:
+def largest_drop(chain: Row) -> Drop | None:
     """The largest drop, the first of equal ones; None if the value never falls."""
     return max(drops(chain), key=lambda drop: drop.size, default=None)
 
 
-def uncertainty(chain: ChainView) -> float | None:
+def uncertainty(chain: Row) -> float | None:
     """Root mean square of the posterior standard deviations of the steps; None if none is known."""
-    known = [step.sd for step in chain.steps if step.sd is not None]
+    known = [sd for sd in chain["value_sd"] if sd is not None]
     return math.sqrt(sum(sd * sd for sd in known) / len(known)) if known else None
 
 
@@ -260,12 +210,12 @@ def cut(text: str, characters: int, table: str = "labels") -> str:
 
 
 def rollout_examples(
-    rollouts: pl.DataFrame, verdicts: pl.DataFrame | None, prefixes: Iterable[str]
+    rollouts: pl.DataFrame, verdicts: pl.DataFrame | None, of: Iterable[str]
 ) -> dict[str, tuple[RolloutExample, ...]]:
-    """Up to `PER_PREFIX` rollouts of each of the prefixes, by prefix id: first a correct one, an incorrect one and one that was
+    """Up to `PER_PREFIX` rollouts of each prefix of `of`, by prefix id: first a correct one, an incorrect one and one that was
     cut or not graded, if there are any, then others in the order of the log. `verdicts` replace those of the log; the table has
     one row per rollout."""
-    found = rollouts.filter(pl.col("prefix_id").is_in(list(prefixes)))
+    found = rollouts.filter(pl.col("prefix_id").is_in(list(of)))
     if verdicts is not None:
         later = verdicts.select("rollout_id", "answer", "verdict")
         found = found.drop("answer", "verdict").join(later, on="rollout_id", how="left", validate="1:1")
@@ -290,18 +240,18 @@ def rollout_examples(
     by_prefix: dict[str, tuple[RolloutExample, ...]] = {}
     for row in chosen.iter_rows(named=True):
         example = RolloutExample(
-            text=cut(row["text"], CHARACTERS, "rollouts"),
+            verdict=row["verdict"],
             finish=row["finish"],
             n_tokens=row["n_tokens"],
             answer=cut(row["answer"], SHORT_CHARACTERS),
-            verdict=row["verdict"],
+            text=cut(row["text"], CHARACTERS, "rollouts"),
         )
         by_prefix[row["prefix_id"]] = (*by_prefix.get(row["prefix_id"], ()), example)
     return by_prefix
 
 
 def affordable(
-    chains: Sequence[ChainView], found: Mapping[str, tuple[RolloutExample, ...]], left: float
+    chains: Sequence[Row], found: Mapping[str, tuple[RolloutExample, ...]], left: float
 ) -> dict[str, tuple[RolloutExample, ...]]:
     """Examples of the prefixes that matter most to a reader, as many as fit into `left` bytes: first of the steps with the
     largest drops and of the steps before them, largest drop first, then of the prefixes with the most uncertain values."""
@@ -325,50 +275,11 @@ def _fitting(wanted: Iterable[tuple[int, Size]], limit: int) -> Iterator[int]:
         yield position
 
 
-def _step(prefix_id: str, text: str, label: int | None, found: Mapping[str, Any]) -> StepView:
-    return StepView(
-        prefix_id=prefix_id,
-        text=text,
-        value=found["value"],
-        low=found["low"],
-        high=found["high"],
-        sd=found["value_sd"],
-        n_correct=found["n_correct"],
-        n_rollouts=found["n_rollouts"],
-        n_ungraded=found["n_ungraded"],
-        n_truncated=found["n_truncated"],
-        origin=found["origin"],
-        label=label,
-    )
-
-
-def _consensus(row: Mapping[str, Any]) -> ConsensusView:
-    places = witness_places(row["opinions"])
-    free, left_out = row["p_error_free"], row["left_out"]
-    return ConsensusView(
-        mc_labels=tuple(row["mc_label"]),
-        mc_place=label_place(row["mc_label"]),
-        error_free=None if free is None else tuple(free),
-        left_out=None if left_out is None else cut(reason_text(left_out), SHORT_CHARACTERS),
-        opinions=tuple(
-            OpinionView(
-                witness=cut(each["witness"], SHORT_CHARACTERS),
-                shares=tuple(each["first_error"]),
-                no_error=each["no_error"],
-                steps=None if each["steps"] is None else tuple(each["steps"]),
-                place=places[each["witness"]],
-            )
-            for each in row["opinions"]
-        ),
-    )
-
-
-def _by_interest(chains: Sequence[ChainView]) -> Iterator[str]:
+def _by_interest(chains: Sequence[Row]) -> Iterator[str]:
     lost = [(drop, chain) for chain in chains if (drop := largest_drop(chain))]
     for drop, chain in sorted(lost, key=lambda entry: -entry[0].size):
-        prefixes = (chain.root, *chain.steps)
-        yield prefixes[drop.step].prefix_id
-        yield prefixes[drop.step - 1].prefix_id
-    all_prefixes = (prefix for chain in chains for prefix in (chain.root, *chain.steps))
-    for prefix in sorted(all_prefixes, key=lambda prefix: -(prefix.sd or 0)):
-        yield prefix.prefix_id
+        yield prefixes(chain)[drop.step]
+        yield prefixes(chain)[drop.step - 1]
+    uncertain = [entry for chain in chains for entry in zip(prefixes(chain), along(chain, "value_sd"), strict=True)]
+    for prefix, _ in sorted(uncertain, key=lambda entry: -(entry[1] or 0)):
+        yield prefix

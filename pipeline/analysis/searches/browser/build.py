@@ -213,9 +213,9 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     )
 
 
-def _answer(found: AnswerOfChains) -> list[object]:
+def _answer(found: AnswerOfChains) -> AnswerOfChains:
     answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES.name)
-    return [answer, found.chains, rounded(found.best), rounded(found.total), found.verdict, found.chosen]
+    return found._replace(answer=answer, best=rounded(found.best), total=rounded(found.total))
 
 
 def _weak(tree: Tree) -> int | None:
