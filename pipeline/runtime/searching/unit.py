@@ -5,14 +5,12 @@ take the path that it says.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Completion, Finish, Problem, Tally, UnitTarget, Verdict
+from pipeline.core.records import ChainText, Completion, Finish, Problem, UnitTarget, Verdict
 from pipeline.core.table import storable
 from pipeline.core.tables import SAMPLES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
@@ -102,7 +100,12 @@ class UnitSearches(LogOfChains):
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
         self._samples = LogTable.whole(SAMPLES)
         self._scores = LogTable.whole(STEP_SCORES)
-        super().__init__(files, unit_target, [self._samples, self._scores], _part_tally)
+        super().__init__(
+            files,
+            unit_target,
+            [self._samples, self._scores],
+            lambda new: part_tally([new[SAMPLES.name]], [new[STEP_SCORES.name]]),
+        )
         self._known: dict[int, _Answers] = {}
         """The answers of the log when it was read, by row."""
         self._running: dict[int, _Running] = {}
@@ -288,7 +291,3 @@ class UnitSearches(LogOfChains):
 def _stating(answer: SampleAnswer, stated: str | None, verdict: Verdict | None = None) -> SampleAnswer:
     """With the final answer that an ended chain states, and its verdict."""
     return answer._replace(answer=storable(stated[:MAX_ANSWER_KEPT]) if stated else None, verdict=verdict)
-
-
-def _part_tally(new: Mapping[str, pa.Table]) -> Tally:
-    return part_tally([new[SAMPLES.name]], [new[STEP_SCORES.name]])
