@@ -79,32 +79,32 @@ class LogTable(Generic[Record, Kept]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What makes a unit whole: its `results`, tables that follow from its log, and its `tally`.
+    """What makes a unit whole: its `results`, tables that follow from its log, and its `tally`; None: that of the log's rows.
 
     `readings`: how often the log had been read when they were computed. `learned_from`: see `Commit`.
     """
 
     results: Mapping[str, pa.Table]
-    tally: Tally
+    tally: Tally | None
     readings: int
     learned_from: int = 0
 
 
 class UnitLog:
     """The tables of a unit's log. `readings` counts how often the log was read; what was computed before the last reading may
-    be stale. `part_tally`: the counts of new rows, by table."""
+    be stale. `tally_of`: the counts of rows, by table."""
 
     def __init__(
         self,
         files: UnitFiles,
         unit_target: UnitTarget,
         tables: Sequence[LogTable[Any, Any]],
-        part_tally: Callable[[Mapping[str, pa.Table]], Tally],
+        tally_of: Callable[[Mapping[str, pa.Table]], Tally],
     ) -> None:
         self.files = files
         self.unit_target = unit_target
         self._tables = tables
-        self._part_tally = part_tally
+        self._tally_of = tally_of
         self._writing = asyncio.Lock()
         self._uninterrupted = _Uninterrupted()
         self.readings = 0
@@ -151,7 +151,7 @@ class UnitLog:
 
     def _append(self, new: Sequence[Mapping[Any, Any]]) -> bool:
         tables = self._rows_of(new)
-        return self.files.append(tables, self._part_tally(tables))
+        return self.files.append(tables, self._tally_of(tables))
 
     async def complete(self, finished: Finished) -> bool:
         """Commit the unit as whole, with its new records.
@@ -166,25 +166,18 @@ class UnitLog:
             if finished.readings != self.readings:
                 return False
             failpoint("worker.complete")
+            new = self._rows_of([table.new for table in self._tables])
+            tally = finished.tally
+            if tally is None:
+                tally = self._tally_of(
+                    {name: pa.concat_tables([*self.files.rows(name), rows]) for name, rows in new.items()}
+                )
             won = await asyncio.to_thread(
-                self.files.complete,
-                self.new_rows(),
-                finished.results,
-                finished.tally,
-                self.unit_target,
-                finished.learned_from,
+                self.files.complete, new, finished.results, tally, self.unit_target, finished.learned_from
             )
             if not won:
                 await self.read()
             return won
-
-    def new_rows(self) -> dict[str, pa.Table]:
-        """The new records as rows, by table."""
-        return self._rows_of([table.new for table in self._tables])
-
-    def all_rows(self) -> dict[str, list[pa.Table]]:
-        """The rows of the log, committed or not, by table."""
-        return {name: [*self.files.rows(name), new] for name, new in self.new_rows().items()}
 
     def _rows_of(self, new: Sequence[Mapping[Any, Any]]) -> dict[str, pa.Table]:
         return {

@@ -19,6 +19,8 @@ call does not like."""
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
+Take = Callable[[Answer], None]
+"""What is done with an answer. A coroutine for each question would cost a twentieth of the CPU of a search."""
 Begin = Callable[[Coroutine[Any, Any, None]], None]
 """Begins what searches wait for."""
 
@@ -39,7 +41,7 @@ class Questions(Generic[Asked, Answer]):
         self._capacity = capacity
         self._begin = begin
         self._counted = counted
-        self._waiting: deque[tuple[Asked, asyncio.Future[Answer]]] = deque()
+        self._waiting: deque[tuple[Asked, Take[Answer]]] = deque()
         self._scheduled = False
         self.open = 0
 
@@ -48,13 +50,11 @@ class Questions(Generic[Asked, Answer]):
         """Questions that are more than the engine takes."""
         return max(0, self.open - self._capacity())
 
-    async def ask(self, question: Asked) -> Answer:
-        """The answer. None comes from an engine that stops working."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, answered))
+    def ask(self, question: Asked, take: Take[Answer]) -> None:
+        """Ask for an answer, for which `take` is called. None comes from an engine that stops working."""
+        self._waiting.append((question, take))
         self.open += 1
         self._schedule()
-        return await answered
 
     def _schedule(self) -> None:
         """Count and send, after those who have an answer now have asked further."""
@@ -72,14 +72,14 @@ class Questions(Generic[Asked, Answer]):
             free -= size
             self._begin(self._ask([self._waiting.popleft() for _ in range(size)]))
 
-    async def _ask(self, asked: Sequence[tuple[Asked, "asyncio.Future[Answer]"]]) -> None:
+    async def _ask(self, asked: Sequence[tuple[Asked, Take[Answer]]]) -> None:
         left = len(asked)
         try:
             async for answers in self._call([question for question, _ in asked]):
                 left -= len(answers)
                 self.open -= len(answers)
                 for place, answer in answers:
-                    asked[place][1].set_result(answer)
+                    asked[place][1](answer)
                 self._schedule()
         finally:
             self.open -= left

@@ -5,19 +5,19 @@ take the path that it says.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Finish, Problem, Tally, UnitTarget
+from pipeline.core.records import ChainText, Completion, Finish, Problem, UnitTarget, Verdict
 from pipeline.core.table import storable
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
 from pipeline.runtime.unit_log import Finished, LogTable
+from pipeline.scorers.base import StepScores
 from pipeline.searches.base import Ask, Node, Sample, Score, path_of
 from pipeline.searches.log import failure
 from pipeline.searches.problem import ProblemSearch
@@ -99,7 +99,12 @@ class UnitSearches(LogOfChains):
         self.searches = {problem.row: ProblemSearch(problem, work.search) for problem in problems}
         self._samples = LogTable.whole(SAMPLES)
         self._scores = LogTable.whole(STEP_SCORES)
-        super().__init__(files, unit_target, [self._samples, self._scores], _part_tally)
+        super().__init__(
+            files,
+            unit_target,
+            [self._samples, self._scores],
+            lambda new: part_tally([new[SAMPLES.name]], [new[STEP_SCORES.name]]),
+        )
         self._known: dict[int, _Answers] = {}
         """The answers of the log when it was read, by row."""
         self._running: dict[int, _Running] = {}
@@ -174,9 +179,9 @@ class UnitSearches(LogOfChains):
             if (row, ask.key) not in self._asked:
                 self._asked.add((row, ask.key))
                 if isinstance(ask, Sample):
-                    self.work.begin_soon(self._sample(row, running.written(ask, self.work, self.now())))
+                    self._sample(row, running.written(ask, self.work, self.now()))
                 else:
-                    self.work.begin_soon(self._score(row, ask, running.problem))
+                    self._score(row, ask, running.problem)
         if search.found is not None and not running.over.done():
             self.work.ended += 1
             running.end()
@@ -186,59 +191,74 @@ class UnitSearches(LogOfChains):
         running = self._running.get(row)
         return None if running is None else running.search.open.get(key)
 
-    async def _sample(self, row: int, written: Written) -> None:
-        """Have the policy write a sample, and go on with it, if its search still waits for it."""
-        work, key, answer = self.work, written.ask.key, None
-        while answer is None:
-            if written.left <= 0:
-                answer = written.no_place(self.now())
-                break
-            completion = await work.samples.ask(written.next_request(work.cutter))
-            work.tokens += completion.n_tokens
-            if self._waiting(row, key) is None:
-                break
-            answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, self.now())
-        if answer is not None:
-            answer = await self._graded(written, answer)
-        self._asked.discard((row, key))
-        if answer is not None and (ask := self._waiting(row, key)) is not None:
+    def _sample(self, row: int, written: Written) -> None:
+        """Have the policy go on with a sample."""
+        work = self.work
+        if written.left > 0:
+            work.samples.ask(written.next_request(work.cutter), partial(self._take_completion, row, written))
+        else:
+            work.begin_soon(self._leave(row, written))
+
+    async def _leave(self, row: int, written: Written) -> None:
+        """Go on without a sample that has no place."""
+        self._grade(row, written, written.no_place(self.now()))
+
+    def _take_completion(self, row: int, written: Written, completion: Completion) -> None:
+        """Go on with what the policy has written, if its search still waits for it."""
+        work, key = self.work, written.ask.key
+        work.tokens += completion.n_tokens
+        if self._waiting(row, key) is None:
+            self._asked.discard((row, key))
+            return
+        answer = written.take(completion, work.cutter, work.engine.tokenizer, work.ending, self.now())
+        if answer is None:
+            self._sample(row, written)
+        else:
+            self._grade(row, written, answer)
+
+    def _grade(self, row: int, written: Written, answer: SampleAnswer) -> None:
+        """Go on with a sample: with the final answer of an ended chain, and its verdict where the right answer is known."""
+        work, problem = self.work, written.problem
+        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
+            self._take_sample(row, answer)
+        elif not problem.golds:
+            stated = work.checker.final_answer(written.stem + answer.text, complete=answer.finish is Finish.STOP)
+            self._take_sample(row, _stating(answer, stated))
+        elif (grade := work.judge.at_once(problem, written.completion(answer), written.stem)) is not None:
+            self._take_sample(row, _stating(answer, grade.answer, grade.verdict))
+        else:
+            work.begin_soon(self._grade_slowly(row, written, answer))
+
+    async def _grade_slowly(self, row: int, written: Written, answer: SampleAnswer) -> None:
+        await self.work.judge.wait_for_capacity()
+        grade = await self.work.judge.in_time(written.problem, written.completion(answer), written.stem)
+        answer = answer._replace(seconds=self.now() - written.search_began)
+        self._take_sample(row, _stating(answer, grade.answer, grade.verdict))
+
+    def _take_sample(self, row: int, answer: SampleAnswer) -> None:
+        """Go on with a sample, if its search still waits for it."""
+        self._asked.discard((row, answer.sample_id))
+        if (ask := self._waiting(row, answer.sample_id)) is not None:
             self._samples.add(answer)
             self._go_on(row, self.searches[row].take_sample(ask, answer))
 
-    async def _graded(self, written: Written, answer: SampleAnswer) -> SampleAnswer:
-        """With the final answer of an ended chain, and its verdict where the right answer is known."""
-        if not answer.ended or answer.finish in (Finish.ENGINE_FAILED, Finish.ABORT):
-            return answer
-        work, problem, stem = self.work, written.problem, written.stem
-        stated: str | None
-        if problem.golds:
-            completion = written.completion(answer)
-            grade = work.judge.at_once(problem, completion, stem)
-            if grade is None:
-                await work.judge.wait_for_capacity()
-                grade = await work.judge.in_time(problem, completion, stem)
-                answer = answer._replace(seconds=self.now() - written.search_began)
-            answer = answer._replace(verdict=grade.verdict)
-            stated = grade.answer
-        else:
-            stated = work.checker.final_answer(stem + answer.text, complete=answer.finish is Finish.STOP)
-        return answer._replace(answer=storable(stated[:MAX_ANSWER_KEPT]) if stated else None)
-
-    async def _score(self, row: int, asked: Score, problem: Problem) -> None:
-        """Have a chain scored, and go on with its scores, if its search still waits for them."""
-        work, path, began = self.work, path_of(asked.node), self.now()
-        assert work.scores is not None, "the method asks for scores"
-        found = await work.scores.ask(
-            ChainText(
-                chain_id=asked.node.prefix_id,
-                problem_id=problem.problem_id,
-                problem=problem.text,
-                steps=tuple(node.text.strip() for node in path),
-                prefix_ids=tuple(node.prefix_id for node in path),
-            )
+    def _score(self, row: int, ask: Score, problem: Problem) -> None:
+        """Have a chain scored."""
+        path = path_of(ask.node)
+        chain = ChainText(
+            chain_id=ask.node.prefix_id,
+            problem_id=problem.problem_id,
+            problem=problem.text,
+            steps=tuple(node.text.strip() for node in path),
+            prefix_ids=tuple(node.prefix_id for node in path),
         )
-        self._asked.discard((row, asked.key))
-        if (ask := self._waiting(row, asked.key)) is None:
+        assert self.work.scores is not None, "the method asks for scores"
+        self.work.scores.ask(chain, partial(self._take_scores, row, ask.key, path, self.now()))
+
+    def _take_scores(self, row: int, key: str, path: Sequence[Node], began: float, found: StepScores) -> None:
+        """Go on with the scores of a chain, if its search still waits for them."""
+        self._asked.discard((row, key))
+        if (ask := self._waiting(row, key)) is None:
             return
         running, now = self._running[row], self.now()
         wanted = {node.prefix_id for node in running.search.to_score(ask)}
@@ -252,7 +272,7 @@ class UnitSearches(LogOfChains):
                     row=row,
                     prefix_id=node.prefix_id,
                     step=step,
-                    score=work.calibrated(step, raw),
+                    score=self.work.calibrated(step, raw),
                     raw_score=raw,
                     reliability=None if found.reliability is None else found.reliability[step - 1],
                     fault=(found.fault or None) if raw is None else None,
@@ -267,5 +287,6 @@ class UnitSearches(LogOfChains):
         self._go_on(row, running.search.take_scores(ask, answers))
 
 
-def _part_tally(new: Mapping[str, pa.Table]) -> Tally:
-    return part_tally([new[SAMPLES.name]], [new[STEP_SCORES.name]])
+def _stating(answer: SampleAnswer, stated: str | None, verdict: Verdict | None = None) -> SampleAnswer:
+    """With the final answer that an ended chain states, and its verdict."""
+    return answer._replace(answer=storable(stated[:MAX_ANSWER_KEPT]) if stated else None, verdict=verdict)
