@@ -20,7 +20,6 @@ from pipeline.cli.label import LABEL
 from pipeline.cli.multirun import sweep
 from pipeline.cli.own_settings import NOTHING
 from pipeline.config.changes import AuditConfig
-from pipeline.config.label import LabelConfig
 from pipeline.core.errors import ClusterError, Interrupted, RunConflict, StepvalueError, UsageError
 from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.worker_handle import WorkerPool
@@ -140,10 +139,10 @@ def test_a_cluster_that_is_lost_and_a_defect_cost_one_run_each(folder: Path, cap
     hired, faults = Hired(), [ClusterError("Ray died"), ZeroDivisionError("a defect")]
 
     @contextmanager
-    def failing(config: LabelConfig) -> Iterator[WorkerPool]:
+    def failing(task: Task[Any]) -> Iterator[WorkerPool]:
         if faults:
             raise faults.pop(0)
-        with hired(config) as pool:
+        with hired(task) as pool:
             yield pool
 
     assert swept(folder, "policy.oracle.seed=1,2,3", hired=failing) == 1
@@ -161,8 +160,8 @@ def test_an_interruption_keeps_what_is_done_and_the_same_command_goes_on(folder:
     hired = Hired()
 
     @contextmanager
-    def interrupted(config: LabelConfig) -> Iterator[WorkerPool]:
-        with hired(config) as pool:
+    def interrupted(task: Task[Any]) -> Iterator[WorkerPool]:
+        with hired(task) as pool:
             if len(hired.run_dirs) == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield pool
