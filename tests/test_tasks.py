@@ -9,19 +9,27 @@ import pytest
 
 from pipeline import open_run
 from pipeline.__main__ import main
-from pipeline.core.errors import UsageError
+from pipeline.config.label import RunConfig
+from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.records import ChainText
+from pipeline.storage.tasks import TASKS
+from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.plugin.installed import distribution, installed
+from tests.plugin.wrong_tasks import AT_WORK, UNUSABLE
+from tests.runtime.in_process import done_here
 from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 MODULE = "tests.plugin.count_tokens"
-POINTS = {"stepvalue.tasks": {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}}
+POINTS = {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    with installed(distribution(tmp_path / "site", "stepvalue-tokens", "1.0", POINTS)), python_without_ray():
+    wrong = {name: f"tests.plugin.wrong_tasks:{name}" for name in (*UNUSABLE, *AT_WORK, "killer")}
+    points = {"stepvalue.tasks": {**POINTS, **wrong}}
+    with installed(distribution(tmp_path / "site", "stepvalue-tokens", "1.0", points)), python_without_ray():
         yield
 
 
@@ -80,3 +88,52 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
         UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
     ):
         run.do("status")
+    with pytest.raises(UsageError, match=r"estimate: a call does its work: .* stepvalue count_tokens --estimate"):
+        run.do("count_tokens", estimate=True)
+
+
+def test_a_task_that_cannot_be_used_says_why_and_stops_nobody(run_dir: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    for name, (_, said) in UNUSABLE.items():
+        assert main([name, f"run_dir={run_dir}"]) == 2
+        error = capsys.readouterr().err
+        assert f"task {name} of stepvalue-tokens 1.0 (stepvalue.tasks: {name} = " in error
+        assert said in error
+    assert main(["-h"]) == main(["audit", f"run_dir={run_dir}"]) == 0
+    shown = capsys.readouterr().out
+    assert "count_tokens" in shown
+    assert "nameless" not in shown
+
+
+@pytest.mark.parametrize("name", AT_WORK)
+def test_rows_that_are_wrong_end_the_run(run_dir: str, name: str) -> None:
+    task = TASKS.load(name)(CountTokensConfig(run_dir=run_dir))
+    with pytest.raises(PluginError) as error:
+        done_here(task)
+    assert f"{name} = tests.plugin.wrong_tasks:{name}) failed in rows of chain " in str(error.value)
+    assert AT_WORK[name][1] in str(error.value)
+
+
+def test_a_chain_that_kills_workers_ends_the_run(run_dir: str) -> None:
+    task = TASKS.load("killer")(CountTokensConfig(run_dir=run_dir, run=RunConfig(attempts=2)))
+    with pytest.raises(
+        PluginError, match=r"task killer of stepvalue-tokens 1\.0 .* kills workers at chain [0-9a-f]{20}"
+    ):
+        done_here(task)
+
+
+def test_a_chain_may_have_no_rows(run_dir: str, capsys: pytest.CaptureFixture[str]) -> None:
+    class OddRows(CountTokens):
+        def rows(self, row: int, chain: ChainText) -> list[StepTokens]:
+            return [*super().rows(row, chain)] if row % 2 else []
+
+    chains = open_run(run_dir).labels().height
+    task = OddRows(CountTokensConfig(run_dir=run_dir))
+    found = done_here(task)
+    assert found.tally["chains"] == found.added["chains"] == chains
+    assert set(open_run(run_dir).frame("count_tokens")["row"] % 2) == {1}
+    capsys.readouterr()
+    assert main(["status", f"run_dir={run_dir}/count_tokens"]) == 0
+    assert f" results of {chains} chains\n" in capsys.readouterr().out
+    assert main(["audit", f"run_dir={run_dir}/count_tokens"]) == 1
+    assert "has not one row for each step" in capsys.readouterr().out

@@ -188,7 +188,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         command=command,
         judges=tuple(_parts(storage, JUDGE_RUNS, now)),
         checks=tuple(_parts(storage, CHECK_RUNS, now)),
-        tasks=tuple(part for name in TASKS.names() for part in _parts(storage, task_runs(name), now)),
+        tasks=tuple(part for name in TASKS.usable() for part in _parts(storage, task_runs(name), now)),
     )
 
 

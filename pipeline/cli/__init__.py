@@ -3,8 +3,6 @@
 A command imports its modules when it runs: Ray and the readers load slowly, and a wrong setting should be reported at once.
 """
 
-from contextlib import suppress
-
 from pipeline.cli.before import DOCTOR, PLAN
 from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
@@ -17,7 +15,6 @@ from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH
 from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS
 from pipeline.cli.train import TRAIN
-from pipeline.core.errors import StepvalueError
 
 COMMANDS: dict[str, Command] = {command.name: command for command in (
     DOCTOR, PLAN, LABEL, STATUS, CHAINS, GROW, JUDGE, CHECK, RELABEL, REGRADE, AUDIT,
@@ -37,10 +34,7 @@ def command_named(name: str) -> Command | None:
 
 def all_commands() -> dict[str, Command]:
     """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
+    from pipeline.cli.tasks import task_command
     from pipeline.storage.tasks import TASKS
 
-    found = dict(COMMANDS)
-    for name in TASKS.names():
-        with suppress(StepvalueError):
-            found[name] = command_named(name) or found[name]
-    return found
+    return {**COMMANDS, **{name: task_command(name) for name in TASKS.usable()}}

@@ -55,6 +55,10 @@ def _settings(command: Command, task: Task) -> Any:
     for remark in composed.remarks:
         say(remark)
     config = composed.settings()
+    if getattr(config, "estimate", False):
+        raise UsageError(
+            f"estimate: a call does its work: ask for an estimate with stepvalue {command.name} --estimate"
+        )
     if task.objects is not None and config.cluster.address is not None:
         raise UsageError(
             "cluster.address: a run with an object that was given in Python is for one machine: make the object a plug-in, "

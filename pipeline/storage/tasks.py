@@ -1,17 +1,43 @@
 """The kinds of run of installed plug-ins, by the name of their command, their folders, and the counts of their rows."""
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from pipeline.core.errors import UsageError
 from pipeline.core.records import Tally
 from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.core.table import Table
     from pipeline.storage.stored_run import RunFolder, StoredTask
 
-TASKS: Registry[Any] = Registry(
-    "tasks", noun="task", setting="command", ours={}, needs=("settings", "summary", "examples", "table", "rows")
+_NAME, _TABLE = re.compile(r"[a-z][a-z0-9_]*"), re.compile(r"[a-z]+")
+_TAKEN = {"aside", "checks", "commits", "flushed", "judges", "starts"}
+"""Folders of a run directory that are of no table."""
+
+
+class _Tasks(Registry[Any]):
+    def usable(self) -> dict[str, Any]:
+        """The classes by name, without those that cannot be used."""
+        found = {}
+        for name in self.names():
+            with suppress(UsageError):
+                found[name] = self.load(name)
+        return found
+
+    def _load(self, name: str) -> Any:
+        task = super()._load(name)
+        for fault in _faults(name, task):
+            raise UsageError(f"{self.noun} {name} of {self.plugin(name)} cannot be used: {fault}")
+        return task
+
+
+TASKS = _Tasks(
+    "tasks", noun="task", setting="command", ours={}, needs=("name", "settings", "summary", "examples", "table", "rows")
 )
 """See `runtime.chain_run.rows`."""
 
@@ -23,6 +49,43 @@ def task_runs(name: str) -> "RunFolder[StoredTask]":
     return RunFolder(noun="task", folder=name, command=name, kind=StoredTask)
 
 
-def row_tally(rows: "pa.Table") -> Tally:
-    """The counts of a task's `results`, which are its rows, and of the `chains` that have some. An input counts `rows`."""
-    return Tally(chains=len(set(rows["row"].to_pylist())), results=rows.num_rows)
+def row_tally(rows: "pa.Table", chains: int | None = None) -> Tally:
+    """The counts of a task's `results`, which are its rows, and of its `chains`; None: those that have rows. (An input counts
+    `rows`.)"""
+    return Tally(chains=len(set(rows["row"].to_pylist())) if chains is None else chains, results=rows.num_rows)
+
+
+def _faults(name: str, task: Any) -> Iterator[str]:
+    """What is wrong with a class that an entry point names."""
+    from pipeline.config.fields import describe_settings
+    from pipeline.config.task import TaskConfig
+    from pipeline.core.table import TABLES, Table
+
+    table, settings = task.table, task.settings
+    if not isinstance(task, type) or getattr(task, "name", "") != name:
+        yield f"it is no class with the name {name}"
+    if _NAME.fullmatch(name) is None or name in TABLES.keys() | _TAKEN:
+        yield "its name is that of a folder: letters a to z, digits and _, and none of another folder of a run"
+    if not (isinstance(settings, type) and issubclass(settings, TaskConfig)):
+        yield "its settings are no class derived from TaskConfig"
+    else:
+        try:
+            settings(run_dir="out")
+            describe_settings(settings)
+        except Exception as error:  # noqa: BLE001  a class of somebody else may raise anything
+            yield f"its settings cannot be made: {type(error).__name__}: {error}"
+    if not isinstance(task.summary, str) or isinstance(task.examples, str):
+        yield "its summary is no text, or its examples are no sequence of texts"
+    if not isinstance(table, Table):
+        yield "its table is no Table"
+    elif _TABLE.fullmatch(table.name) is None or table.name in _TAKEN:
+        yield f"the name of its table, {table.name!r}, is that of a folder: letters a to z, and none of another folder of a run"
+    elif table.key[:1] != ("row",) or not _says_whose(table):
+        yield "its table has no key that begins with `row`, or lacks the integers `row` or the texts `chain_id`"
+
+
+def _says_whose(table: "Table[Any]") -> bool:
+    import pyarrow.types as pt
+
+    types = {field.name: field.type for field in table.schema}
+    return {"row", "chain_id"} <= types.keys() and pt.is_integer(types["row"]) and pt.is_string(types["chain_id"])

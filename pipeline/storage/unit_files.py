@@ -21,7 +21,7 @@ from pipeline.storage.shards import ShardRecord, read_shard, set_aside, write_sh
 from pipeline.storage.storage import Storage
 
 FLUSHED = "flushed"
-"""Folder of parts. `rollouts/` and `solutions/` contain each row of a complete unit once."""
+"""Folder of parts. The folder of a table of the log contains each row of a whole unit once."""
 
 
 class UnitFiles:

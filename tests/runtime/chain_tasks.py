@@ -213,7 +213,7 @@ COUNT = Task(
     partial=lambda run_dir: _counted(run_dir, partial=True).height,
     slow={"pause": 0.01},
     other={"tokenizer": "other"},
-    refused=r"belongs to another run: use another (.|\n)*count_tokens.tokenizer was \"characters\", now \"other\"",
+    refused=r"count_tokens has tokens that were made otherwise(.|\n)*count_tokens.tokenizer was \"characters\", now \"other\"",
     audited=lambda report: report.parts["task"],
     stated="{} results of {} chains",
     sound="sound      all chains are counted and nothing is wrong\n",

@@ -4,12 +4,10 @@ Each row is of a chain of the run, and has what the task itself knows of its row
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from pipeline.analysis.audit.findings import Finding, Words
 from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
-from pipeline.core.errors import UsageError
 from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS
 from pipeline.storage.tasks import TASKS, row_tally, task_runs
@@ -17,11 +15,7 @@ from pipeline.storage.tasks import TASKS, row_tally, task_runs
 
 def task_audits() -> Mapping[str, type[RunAudit]]:
     """What audits the runs of installed tasks, by command. One that cannot be used is left out."""
-    found = {}
-    for name in TASKS.names():
-        with suppress(UsageError):
-            found[name] = _audit_of(name, TASKS.load(name))
-    return found
+    return {name: _audit_of(name, task) for name, task in TASKS.usable().items()}
 
 
 def _audit_of(name: str, task: Any) -> type[RunAudit]:
@@ -44,6 +38,9 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
 
         def tally(self, tables: Tables) -> Tally:
             return sum(map(row_tally, tables[table]), Tally())
+
+        def whole_tally(self, unit: Unit, tables: Tables) -> Tally:
+            return Tally(self.tally(tables), chains=unit.rows.num_rows)
 
         def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
             return self.findings(unit, _faults(task, unit, tables))

@@ -1,1 +1,1 @@
-"""The engine of all runs, and what runs over chains share."""
+"""The one way through a run, from its claim to its summary, and what runs over chains share."""

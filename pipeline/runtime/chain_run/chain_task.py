@@ -116,7 +116,7 @@ class ChainTask(Task[Config], Protocol[Config]):
 
 
 class NoDevice(OnDevices):
-    """What workers need of devices that load no model: all processors, and no GPU."""
+    """What workers need that compute without a GPU: all processors of their part of a machine, as a model on them does."""
 
     loads_model = True
 

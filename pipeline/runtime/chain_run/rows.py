@@ -7,6 +7,7 @@ from Python, and its audit are there then. `tests/plugin/count_tokens.py` is one
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
@@ -14,13 +15,17 @@ import pyarrow as pa
 from pipeline.config.fields import identity_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.config.task import TaskConfig
+from pipeline.core.errors import PluginError
 from pipeline.core.progress import Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
+from pipeline.runtime.chain_run.chains import values
+from pipeline.runtime.chain_run.worker import ChainLog, ChainWork, side_by_side
+from pipeline.runtime.unit_log import Finished
 from pipeline.storage.location import storage_at
+from pipeline.storage.run_record import OTHER_RUN
 from pipeline.storage.storage import Storage
 from pipeline.storage.tasks import TASKS, row_tally, task_runs
 
@@ -47,8 +52,8 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
     results: ClassVar[str] = "rows"
 
     def rows(self, row: int, chain: ChainText) -> Sequence[Any]:
-        """The rows of a chain, whose number in the run is `row`. Called from several threads. What it raises ends the run, with
-        a message that names the plug-in."""
+        """The rows of a chain, whose number in the run is `row`. Called from several threads. Rows of another chain or of one
+        key, and what it raises, end the run with a message that names the plug-in and the chain."""
         ...
 
     @classmethod
@@ -59,6 +64,10 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
     def lines(self, found: Summary) -> Iterator[str]:
         """What is printed at the end."""
         yield f"{self.name}: {found.tally['results']:,} rows of {found.tally['chains']:,} chains: {found.run_dir}"
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return {OTHER_RUN: f"has {self.results} that were made otherwise: move that folder away to do it again"}
 
     @property
     def doing(self) -> str:  # type: ignore[override]
@@ -77,12 +86,12 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
             **flatten_settings(self.name, own),
         }
 
-    def work(self, around: Surroundings) -> "ChainWork[Sequence[Any]]":
+    def work(self, around: Surroundings) -> ChainWork[pa.Table]:
         return _Rows(self, around.cpus)
 
 
-class _Rows(ChainWork[Sequence[Any]]):
-    """Calls a task's function for many chains, on all cores."""
+class _Rows(ChainWork[pa.Table]):
+    """Calls a task's function for many chains, in as many threads as there are processors. A result is a table."""
 
     def __init__(self, task: RowsTask[Any], cpus: int) -> None:
         self._task = task
@@ -96,24 +105,50 @@ class _Rows(ChainWork[Sequence[Any]]):
     async def load(self) -> tuple[str, int]:
         return self._task.name, self._cpus * CHAINS_PER_CORE
 
-    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Sequence[Any]], None]:
+    def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, pa.Table], None]:
         return side_by_side(chains, self._of_chain)
 
-    def failed(self, chain: ChainText) -> Sequence[Any]:
-        return ()
+    def failed(self, chain: ChainText) -> pa.Table:
+        raise PluginError(
+            f"task {self._task.name} of {TASKS.plugin(self._task.name)} kills workers at chain {chain.chain_id}"
+        )
 
-    def rows(self, chains: pa.Table, results: Sequence[Sequence[Any]]) -> pa.Table:
-        return self.table.to_table([row for rows in results for row in rows])
+    def rows(self, chains: pa.Table, results: Sequence[pa.Table]) -> pa.Table:
+        return pa.concat_tables([self.table.to_table([]), *results])
 
     def tally(self, rows: pa.Table) -> Tally:
         return row_tally(rows)
 
+    def finished(self, log: ChainLog[pa.Table]) -> Finished:
+        results = [*log.files.rows(self.table.name), *(rows for _, rows in log.results.new.values())]
+        return replace(super().finished(log), tally=row_tally(self.rows(log.chains, results), log.chains.num_rows))
+
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _of_chain(self, row: int, chain: ChainText) -> Sequence[Any]:
+    async def _of_chain(self, row: int, chain: ChainText) -> pa.Table:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, row, chain)
 
-    def _rows(self, row: int, chain: ChainText) -> Sequence[Any]:
-        with TASKS.blame(self._task.name, "rows"):
-            return self._task.rows(row, chain)
+    def _rows(self, row: int, chain: ChainText) -> pa.Table:
+        with TASKS.blame(self._task.name, f"rows of chain {chain.chain_id}"):
+            records = [*self._task.rows(row, chain)]
+            rows = self.table.to_table(records)
+            for fault in _faults(self.table, records, rows, (row, chain.chain_id)):
+                raise ValueError(fault)
+        return rows
+
+
+def _faults(table: Table[Any], records: Sequence[Any], rows: pa.Table, own: tuple[int, str]) -> Iterator[str]:
+    """What is wrong with the rows of a chain. `own`: its row and its id."""
+    for field in rows.schema:
+        if rows[field.name].null_count and not field.nullable:
+            yield f"{field.name} is None"
+        # Arrow makes 1 of 1.5.
+        if pa.types.is_integer(field.type) and any(isinstance(getattr(each, field.name, 0), float) for each in records):
+            yield f"{field.name} is no whole number"
+    for whose in zip(values(rows, "row"), values(rows, "chain_id"), strict=True):
+        if whose != own:
+            yield f"a row has row={whose[0]} and chain_id={whose[1]!r}, but the chain is row {own[0]}"
+    keys = table.keys(rows)
+    if len(set(keys)) < len(keys):
+        yield f"two rows have the same {', '.join(table.key)}"

@@ -142,11 +142,11 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
 
 
 class ChainLog(LogOfChains, Generic[Result]):
-    """The log of a unit's chains, of `tables.CHAINS`. `results`: by row."""
+    """The log of a unit's `chains`, of `tables.CHAINS`. `results`: by row."""
 
     def __init__(self, files: UnitFiles, unit_target: UnitTarget, work: ChainWork[Result], chains: pa.Table) -> None:
         self._work = work
-        self._chains = chains
+        self.chains = chains
         self._by_row: Mapping[int, ChainText] = dict(zip(values(chains, "row"), chain_texts(chains), strict=True))
         self.results: LogTable[tuple[int, Result], bool] = LogTable(
             work.table,
@@ -162,7 +162,7 @@ class ChainLog(LogOfChains, Generic[Result]):
 
     def _rows(self, results: Sequence[tuple[int, Result]]) -> pa.Table:
         by_row = dict(results)
-        chains = self._chains.filter(pa.array([row in by_row for row in self._by_row], pa.bool_()))
+        chains = self.chains.filter(pa.array([row in by_row for row in self._by_row], pa.bool_()))
         return self._work.rows(chains, [by_row[row] for row in self._by_row if row in by_row])
 
 

@@ -1,0 +1,78 @@
+"""Kinds of run that are wrong, each in one way: `CountTokens` with a member that is another one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pipeline.core.errors import EngineDied
+from pipeline.core.table import Table
+from tests.plugin.count_tokens import CountTokens, StepTokens
+
+
+class _Keyless(NamedTuple):
+    step_index: int
+
+
+class _Nameless(NamedTuple):
+    row: int
+    name: str
+
+
+def _rows(*changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first row of each chain, as often as there are changes, with these."""
+
+    def rows(self: CountTokens, row: int, chain: Any) -> list[StepTokens]:
+        first = CountTokens.rows(self, row, chain)[0]
+        return [first._replace(**change) for change in changes]
+
+    return {"rows": rows}
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def rows(*_: Any) -> Any:
+        raise error
+
+    return rows
+
+
+UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "noname": ({"name": "other"}, "it is no class with the name noname"),
+    "commits": ({}, "its name is that of a folder"),
+    "three": ({"settings": 3}, "its settings are no class derived from TaskConfig"),
+    "text": ({"table": "x"}, "its table is no Table"),
+    "under": (
+        {"table": Table("step_tokens", StepTokens, key=("row", "step_index"))},
+        "the name of its table, 'step_tokens'",
+    ),
+    "starts_": ({"table": Table("starts", StepTokens, key=("row", "step_index"))}, "the name of its table, 'starts'"),
+    "keyless": (
+        {"table": Table("nokeys", _Keyless, key=("step_index",))},
+        "its table has no key that begins with `row`",
+    ),
+    "nameless": (
+        {"table": Table("nonames", _Nameless, key=("row",))},
+        "or lacks the integers `row` or the texts `chain_id`",
+    ),
+    "mute": ({"summary": None}, "its summary is no text"),
+}
+"""Those that no command has: what is wrong, and what is said."""
+AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "foreign": (_rows({"row": 12_345}), "ValueError: a row has row=12345 and chain_id="),
+    "stranger": (
+        _rows({"chain_id": "0" * 20}),
+        f"ValueError: a row has row=0 and chain_id='{'0' * 20}', but the chain is row",
+    ),
+    "twice": (_rows({}, {}), "ValueError: two rows have the same row, step_index"),
+    "null": (_rows({"n_tokens": None}), "ValueError: n_tokens is None"),
+    "float": (_rows({"n_tokens": 1.5}), "ValueError: n_tokens is no whole number"),
+    "nothing": ({"rows": lambda *_: None}, "TypeError: "),
+    "number": ({"rows": lambda *_: [3]}, "AttributeError: 'int' object has no attribute 'row'"),
+    "raises": ({"rows": _raising(KeyError("x"))}, "KeyError: 'x'"),
+}
+"""Those whose rows end the run."""
+
+
+def __getattr__(name: str) -> Any:
+    members = {**UNUSABLE, **AT_WORK, "killer": ({"rows": _raising(EngineDied("a worker died"))}, "")}
+    if name not in members:
+        raise AttributeError(name)
+    return type(name, (CountTokens,), {"name": name, "__module__": __name__, **members[name][0]})
