@@ -81,11 +81,11 @@ def test_rows_are_in_the_order_of_the_key_and_come_back_as_they_went_in(table: T
     stored.validate(full=True)
     assert table.keys(stored) == [(1,), (2**33,)]
     assert stored["text"].to_pylist() == ["b", "a?"]
-    assert stored["marks"].to_pylist() == [None, [7]]
+    assert stored["marks"].to_pylist() == [None, [1, 2]]
     assert table.in_order([table.to_table(NOTED[:1]), table.to_table(NOTED[1:])]).equals(stored)
     (later,) = table.from_table(stored.slice(1).drop_columns(["spans"]))
     assert (later.row, later.place, later.finish) == (2**33, RowLocation(file="f", line=3), Finish.STOP)
-    assert (later.weights, later.marks, later.spans, later.extra) == ((0.5, None), (7,), (), "unknown")
+    assert (later.weights, later.marks, later.spans, later.extra) == ((0.5, None), (1, 2), (), "unknown")
     broken = pa.table({**stored.to_pydict(), "finish": ["stop", "never"]})
     with pytest.raises(ValueError, match="never"):
         table.from_table(broken)

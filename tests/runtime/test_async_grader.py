@@ -16,7 +16,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.settings import MathConfig
 from pipeline.runtime import async_grader as judging
-from pipeline.runtime import worker
+from pipeline.runtime import labelling
 from pipeline.runtime.async_grader import AsyncGrader
 from tests.runtime.adaptive import labels, proved, settings, sums
 from tests.runtime.in_process import label_in_process
@@ -50,7 +50,7 @@ def completion() -> Completion:
 def test_a_run_whose_checker_is_slow_says_so_and_bounds_what_waits(tmp_path: Path) -> None:
     seen: list[Status] = []
     config = settings(tmp_path, sums(10), "estimator=fixed", "sampling.rollouts=8", "run.progress_seconds=0.01")
-    with patch.object(judging, "QUEUE", QUEUE), patch.object(worker, "checker_for", slow_checker):
+    with patch.object(judging, "QUEUE", QUEUE), patch.object(labelling, "checker_for", slow_checker):
         summary = label_in_process(config, watch=seen.append)
     assert 0 < max(status.load.grading for status in seen) <= QUEUE
     assert summary.totals.rollouts == summary.totals.correct + summary.totals.incorrect
