@@ -1,12 +1,12 @@
 """The command `check`: has programs prove or refute the steps of chains."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.options import named_implementation
-from pipeline.cli.workers import NOTHING_FOUND, Work, ending_lines
+from pipeline.cli.workers import NOTHING_FOUND, Work, cost_lines, ending_lines, head_line
 from pipeline.config.check import CheckRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
@@ -42,6 +42,16 @@ def _possible(config: CheckRunConfig) -> tuple[CheckRunConfig, Mapping[str, str]
         for line in warnings_of(verifier):
             say(f"warning: {line}")
     return replace(config, checks=[each.kind for each in left]) if missing else config, missing
+
+
+def _estimate(config: CheckRunConfig) -> Iterator[str]:
+    from pipeline.runtime.chain_run.estimate import estimate
+    from pipeline.runtime.checking.task import CheckTask, checked_verifiers
+
+    for verifier in checked_verifiers(config):
+        plan = estimate(CheckTask(replace(config, verifier=verifier)))
+        yield head_line(plan, "check")
+        yield from cost_lines(plan)
 
 
 def _ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> bool:
@@ -80,7 +90,7 @@ def _implied(written: Mapping[str, str]) -> dict[str, str]:
 
 
 CHECKING: Work[CheckRunConfig, "Mapping[str, Summary]"] = Work(
-    run="pipeline.runtime.checking.task:check_run", ended=_ended
+    run="pipeline.runtime.checking.task:check_run", ended=_ended, estimate=_estimate
 )
 CHECK = Command(
     name="check",
@@ -92,6 +102,7 @@ CHECK = Command(
     examples=(
         "check run_dir=out 'checks=[arithmetic,algebra]'",
         "check data.path=rows.jsonl run_dir=checked verifier=algebra",
+        "check run_dir=out 'checks=[code]' --estimate",
         "check run_dir=out 'checks=[arithmetic,algebra]' verifier=algebra verifier.deadline_seconds=10",
         "check run_dir=out 'checks=[arithmetic]' processes=8 partial=true",
         "check run_dir=out 'checks=[facts]' verifier.table=facts.parquet",
@@ -110,5 +121,6 @@ A part that holds says nothing of its step. At the end, the steps with a verdict
     schema=CheckRunConfig,
     run=_check,
     work=CHECKING,
+    flags=("estimate",),
     implied=_implied,
 )

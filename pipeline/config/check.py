@@ -28,6 +28,8 @@ class CheckRunConfig(Settings):
     """The grader for chains of `data.path` with a known answer."""
     partial: Annotated[bool, FREE] = False
     """Also accept an unfinished run, and check the chains that it has."""
+    estimate: Annotated[bool, FREE] = False
+    """Only say how many chains there are, and how long they would take: a sample of them is checked, and nothing is written."""
     run: RunConfig = field(default_factory=RunConfig)
     """How the chains are divided into units, retried and stored."""
     cluster: ClusterConfig = field(default_factory=ClusterConfig)

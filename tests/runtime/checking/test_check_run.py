@@ -127,6 +127,12 @@ def test_rows_without_a_run_are_checked_with_or_without_an_answer_and_proved_in_
     path = write_rows(tmp_path / "rows.jsonl", given)
     config = replace(settings(tmp_path / "out"), checks=["arithmetic"])
     config = replace(config, data=replace(config.data, path=str(path)))
+    words = [f"data.path={path}", f"run_dir={tmp_path}/out", "checks=[arithmetic,algebra]", "--estimate"]
+    assert main(["check", *words]) == 0
+    said = capsys.readouterr().out
+    assert all(f"7 chains with 21 steps to check by {name}\n" in said for name in ("arithmetic", "algebra"))
+    assert "left out  1 row, the first: " in said
+    assert not (tmp_path / "out").exists()
     found = checked(config)["arithmetic"]
     assert (found.tally["chains"], found.tally["steps"], found.tally["rejected"]) == (7, 21, 1)
     got = frame(tmp_path / "out", "arithmetic")
