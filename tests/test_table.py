@@ -72,8 +72,13 @@ def test_the_columns_are_those_of_the_record(table: Table[Noted]) -> None:
 
 def test_a_declared_table_is_known_and_its_name_is_taken(table: Table[Noted]) -> None:
     assert log_tables()["noted"] is TABLES["noted"] is table
-    with pytest.raises(ValueError, match="there is already a table noted"):
-        Table("noted", Noted)
+    for name, why in {
+        "noted": "there is already a table noted",
+        "step_notes": "a to z, ",
+        "starts": "no other folder",
+    }.items():
+        with pytest.raises(ValueError, match=why):
+            Table(name, Noted)
 
 
 def test_rows_are_in_the_order_of_the_key_and_come_back_as_they_went_in(table: Table[Noted]) -> None:

@@ -5,6 +5,7 @@ record in a tuple a struct, which is read as a dict. A field that is a record it
 are all null where it is None. `records.Column` in an annotation says what is otherwise.
 """
 
+import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -23,6 +24,9 @@ _SCALARS: dict[type, pa.DataType] = {str: pa.string(), int: pa.int32(), float: p
 _NAMED = {"coded": _ENUM, "string": pa.string(), "int8": pa.int8(), "int64": pa.int64()}
 """See `Column.type`."""
 
+_NAME = re.compile(r"[a-z]+")
+FOLDERS = {"aside", "checks", "commits", "damaged", "flushed", "judges", "starts"}
+"""Folders of a run directory that are of no table."""
 TABLES: dict[str, "Table[Any]"] = {}
 """All tables by name: a plug-in's too, once it is declared."""
 
@@ -33,8 +37,8 @@ class Table(Generic[Record]):
     `columns`: those of the record that are stored, in this order; None: all. `key`: the columns that identify a row of the log
     and define the order; empty for a table outside the log. `ordered`: rows are written in that order, because records come in
     any. `extra`: groups of columns that only some files have, see `with_extra`. `late`: columns that files of earlier versions
-    lack. `read`: the record of `from_table`, if it has only some of the columns. Raises ValueError for a name that another
-    table has.
+    lack. `read`: the record of `from_table`, if it has only some of the columns. The name is that of a folder: raises
+    ValueError for one that another table or folder of a run has, and for other signs than the letters a to z.
     """
 
     def __init__(
@@ -49,8 +53,9 @@ class Table(Generic[Record]):
         late: Sequence[str] = (),
         read: type[Any] | None = None,
     ) -> None:
-        if name in TABLES:
-            raise ValueError(f"there is already a table {name}")
+        if name in TABLES or name in FOLDERS or _NAME.fullmatch(name) is None:
+            why = "there is already a table" if name in TABLES else "letters a to z, and no other folder of a run: not"
+            raise ValueError(f"{why} {name}")
         self.name, self.key = name, key
         self._ordered, self._extra, self._late = ordered, extra, late
         fields = _fields(record)

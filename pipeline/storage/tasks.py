@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from pipeline.core.table import Table
     from pipeline.storage.stored_run import RunFolder, StoredTask
 
-_NAME, _TABLE = re.compile(r"[a-z][a-z0-9_]*"), re.compile(r"[a-z]+")
-_TAKEN = {"aside", "checks", "commits", "flushed", "judges", "starts"}
-"""Folders of a run directory that are of no table."""
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class _Tasks(Registry[Any]):
@@ -59,12 +57,12 @@ def _faults(name: str, task: Any) -> Iterator[str]:
     """What is wrong with a class that an entry point names."""
     from pipeline.config.fields import describe_settings
     from pipeline.config.task import TaskConfig
-    from pipeline.core.table import TABLES, Table
+    from pipeline.core.table import FOLDERS, TABLES, Table
 
     table, settings = task.table, task.settings
     if not isinstance(task, type) or getattr(task, "name", "") != name:
         yield f"it is no class with the name {name}"
-    if _NAME.fullmatch(name) is None or name in TABLES.keys() | _TAKEN:
+    if _NAME.fullmatch(name) is None or name in TABLES.keys() | FOLDERS:
         yield "its name is that of a folder: letters a to z, digits and _, and none of another folder of a run"
     if not (isinstance(settings, type) and issubclass(settings, TaskConfig)):
         yield "its settings are no class derived from TaskConfig"
@@ -78,8 +76,6 @@ def _faults(name: str, task: Any) -> Iterator[str]:
         yield "its summary is no text, or its examples are no sequence of texts"
     if not isinstance(table, Table):
         yield "its table is no Table"
-    elif _TABLE.fullmatch(table.name) is None or table.name in _TAKEN:
-        yield f"the name of its table, {table.name!r}, is that of a folder: letters a to z, and none of another folder of a run"
     elif table.key[:1] != ("row",) or not _says_whose(table):
         yield "its table has no key that begins with `row`, or lacks the integers `row` or the texts `chain_id`"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pipeline.core.errors import EngineDied
-from pipeline.core.table import Table
+from pipeline.core.table import TABLES, Table
 from tests.plugin.count_tokens import CountTokens, StepTokens
 
 
@@ -15,6 +15,13 @@ class _Keyless(NamedTuple):
 class _Nameless(NamedTuple):
     row: int
     name: str
+
+
+def _table(record: type[Any], key: str) -> Table[Any]:
+    """A table that other tests do not meet."""
+    table = Table("wrong", record, key=(key,))
+    del TABLES[table.name]
+    return table
 
 
 def _rows(*changes: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -39,19 +46,8 @@ UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "commits": ({}, "its name is that of a folder"),
     "three": ({"settings": 3}, "its settings are no class derived from TaskConfig"),
     "text": ({"table": "x"}, "its table is no Table"),
-    "under": (
-        {"table": Table("step_tokens", StepTokens, key=("row", "step_index"))},
-        "the name of its table, 'step_tokens'",
-    ),
-    "starts_": ({"table": Table("starts", StepTokens, key=("row", "step_index"))}, "the name of its table, 'starts'"),
-    "keyless": (
-        {"table": Table("nokeys", _Keyless, key=("step_index",))},
-        "its table has no key that begins with `row`",
-    ),
-    "nameless": (
-        {"table": Table("nonames", _Nameless, key=("row",))},
-        "or lacks the integers `row` or the texts `chain_id`",
-    ),
+    "keyless": ({"table": _table(_Keyless, "step_index")}, "its table has no key that begins with `row`"),
+    "nameless": ({"table": _table(_Nameless, "row")}, "or lacks the integers `row` or the texts `chain_id`"),
     "mute": ({"summary": None}, "its summary is no text"),
 }
 """Those that no command has: what is wrong, and what is said."""

@@ -75,7 +75,8 @@ def test_neither_the_number_of_workers_nor_who_is_done_first_matters(calm: Path,
 
 
 @pytest.mark.parametrize(
-    "step", ["storage.edition_writer.write_shard", "storage.edition_writer.publish_or_refuse", "runtime.chain_run.run.arrange"]
+    "step",
+    ["storage.edition_writer.write_shard", "storage.edition_writer.publish_or_refuse", "runtime.chain_run.run.arrange"],
 )
 def test_a_start_that_breaks_off_leaves_a_sound_run_and_the_next_one_ends_it(
     calm: Path, tmp_path: Path, step: str
