@@ -5,20 +5,20 @@ policy and scorer. It does not ask whether a score or a verdict is right. Memory
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, Finding, Words
-from pipeline.analysis.audit.search_log import Row, sample_faults, score_faults
+from pipeline.analysis.audit.search_log import known_nodes, sample_faults, score_faults
 from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.config.search import SearchConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
-from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
+from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.searches.base import Search
 from pipeline.searches.problem import ProblemSearch, search_problems
 from pipeline.searches.registry import SEARCHES as METHODS
@@ -26,6 +26,7 @@ from pipeline.searches.registry import search_for
 from pipeline.searches.results import part_tally, search_tally, tables_of
 from pipeline.storage.run_record import NAME, SEARCH
 
+Row = Mapping[str, Any]
 _SHOWN = 60
 """Characters of a value that a finding names."""
 
@@ -76,46 +77,42 @@ class SearchAudit(RunAudit):
             faults = (f"{name} has rows of problem number {row}, which is none of the unit's" for row in strangers)
             yield from self.findings(unit, faults, name if name in self.words.results else self.check)
         for problem in problems:
-            samples, scores, candidates, searches = (of_table.get(problem.row, []) for of_table in rows.values())
-            scored = score_faults(problem, samples, scores, calibrated=self._calibrated)
+            of = {name: found.get(problem.row, []) for name, found in rows.items()}
+            # Made of rows as they are: a word that is none of its vocabulary is a fault of its own.
+            samples = [SampleAnswer(**row) for row in of[SAMPLES.name]]
+            scores = [ScoreAnswer(**row) for row in of[STEP_SCORES.name]]
+            nodes = known_nodes(problem, samples)
+            scored = score_faults(problem, scores, nodes, calibrated=self._calibrated)
             wrong = [
-                *self.findings(unit, sample_faults(problem, samples), Check.SAMPLES),
+                *self.findings(unit, sample_faults(problem, samples, nodes), Check.SAMPLES),
                 *self.findings(unit, scored, Check.STEP_SCORES),
             ]
             yield from wrong
             if self._search is not None and not wrong:
-                again = _result_faults(problem, self._search, samples, scores, candidates, searches)
-                yield from self.findings(unit, again)
+                yield from self.findings(unit, _result_faults(problem, self._search, of))
 
 
-def _result_faults(
-    problem: ChainText,
-    search: Search,
-    samples: Sequence[Row],
-    scores: Sequence[Row],
-    candidates: Sequence[Row],
-    searches: Sequence[Row],
-) -> Iterator[str]:
-    """What differs from the results of a search with this log."""
+def _result_faults(problem: ChainText, search: Search, rows: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    """What differs from the results of a search with this log. `rows`: of the problem, by table."""
     about = f"problem {problem.problem_id}"
-    models = {row["model"] for row in candidates}
+    models = {row["model"] for row in rows[CANDIDATES.name]}
     if len(models) > 1:
         yield f"the candidates of {about} name several scorers"
         return
     replayed = ProblemSearch(problem, search)
     try:
-        replayed.replay(_answers(SAMPLES, samples), _answers(STEP_SCORES, scores))
+        replayed.replay(_answers(SAMPLES, rows), _answers(STEP_SCORES, rows))
         if replayed.found is None:
             yield f"the log of {about} lacks answers that the search asked for"
             return
     except ValueError as error:
         yield f"the log of {about} is not that of such a search: {error}"
         return
-    for extra in sorted({row["prefix_id"] for row in scores} - replayed.scores.keys()):
+    for extra in sorted({row["prefix_id"] for row in rows[STEP_SCORES.name]} - replayed.scores.keys()):
         yield f"the log of {about} has a score of prefix {extra}, which this search did not ask for"
     again = tables_of([replayed], search.settings, next(iter(models), ""))
-    yield from _differences("candidate", about, candidates, again.candidates.to_pylist())
-    yield from _differences("result", about, searches, again.searches.to_pylist())
+    for what, name in (("candidate", CANDIDATES.name), ("result", SEARCHES.name)):
+        yield from _differences(what, about, rows[name], again[name].to_pylist())
 
 
 def _differences(what: str, about: str, stored: Sequence[Row], again: Sequence[Row]) -> Iterator[str]:
@@ -135,9 +132,9 @@ def _short(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _answers(table: Table[Any], rows: Sequence[Row]) -> list[Any]:
+def _answers(table: Table[Any], rows: Mapping[str, Sequence[Row]]) -> list[Any]:
     """The rows of a log table as its records. Raises ValueError for a value that none can have."""
-    return table.from_table(pa.Table.from_pylist(rows, schema=table.schema))
+    return table.from_table(pa.Table.from_pylist(rows[table.name], schema=table.schema))
 
 
 def _by_row(tables: Sequence[pa.Table]) -> dict[int, list[Row]]:

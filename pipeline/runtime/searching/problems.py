@@ -15,7 +15,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
 from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
 from pipeline.runtime.intake import read_input
-from pipeline.searches.ids import prefix_id
+from pipeline.searches.log import prefix_id
 from pipeline.searches.registry import search_for
 
 

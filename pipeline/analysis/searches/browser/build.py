@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipeline.analysis.report.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
 from pipeline.analysis.report.page import Inset
-from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree
+from pipeline.analysis.searches.trees import AnswerOfChains, ProblemTree, SearchedProblem
 from pipeline.core.ids import content_id
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES
 
@@ -152,7 +152,7 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
     }
 
 
-def pruned(tree: Tree, most: int = MOST_NODES) -> Tree:
+def pruned(tree: ProblemTree, most: int = MOST_NODES) -> ProblemTree:
     """A tree with at most `most` steps, but with the whole chosen path: the others are those that were visited most."""
     if len(tree.nodes) - 1 <= most:
         return tree
@@ -218,11 +218,11 @@ def _answer(found: AnswerOfChains) -> AnswerOfChains:
     return found._replace(answer=answer, best=rounded(found.best), total=rounded(found.total))
 
 
-def _weak(tree: Tree) -> int | None:
+def _weak(tree: ProblemTree) -> int | None:
     """The place of the chosen chain's weakest step, if that is weak."""
     score = None if tree.weakest is None else tree.nodes[tree.weakest].score
     return tree.weakest if score is not None and score < WEAK else None
 
 
-def _calibrated(tree: Tree) -> bool:
+def _calibrated(tree: ProblemTree) -> bool:
     return any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in tree.nodes)
