@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.searches.equal_tokens import tokens_of_chains
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import stored_search
 from tests.searches.runs import search_in, sums
@@ -77,7 +77,8 @@ def test_a_chain_of_a_problem_with_another_answer_is_rejected(tmp_path: Path) ->
 def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     """Of 40 chains of a small tree many have equal texts. Each text is scored once."""
     words = ("search=best_of_n", "search.n=40", "policy.lab.depth=2", "scorer.lab.depth=2")
-    run = search_run(stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words)))), "a")
+    stored = stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words))))
+    run = search_run(stored, "a", finished_searches(stored))
     assert run.independent
     for each in run.searches:
         scored = each.candidates.scored

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pipeline.analysis.searches.equal_tokens import at_equal_tokens
 from pipeline.analysis.searches.figures import run_figures
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.search_tables import SearchComparison, print_comparison
 from pipeline.analysis.settings import SelectConfig
@@ -99,7 +99,8 @@ def short_names(folders: Sequence[str]) -> list[str]:
 
 def _runs(folders: Sequence[str]) -> list[SearchRun]:
     names = map(printable, short_names(folders))
-    runs = [search_run(stored_search(storage_at(folder)), name) for folder, name in zip(folders, names, strict=True)]
+    found = [stored_search(storage_at(folder)) for folder in folders]
+    runs = [search_run(each, name, finished_searches(each)) for each, name in zip(found, names, strict=True)]
     for folder, run in zip(folders, runs, strict=True):
         if not run.searches:
             raise UsageError(f"{folder} has no problems")
