@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import ProblemSearch, SearchRun
 
 Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""
@@ -33,11 +33,9 @@ def searched(
         policy_tokens=policy_tokens,
         scorer_tokens=scorer_tokens,
         seconds=seconds,
-        candidates=Candidates(
-            scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
-            right=np.array([right is True for _, right in chains], dtype=np.bool_),
-            graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
-        ),
+        scores=np.array([score for score, _ in chains], dtype=np.float64),
+        rights=np.array([right is True for _, right in chains], dtype=np.bool_),
+        graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
     )
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.analysis.searches.figures import summary
-from pipeline.analysis.searches.records import ProblemSearch
 from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.select.searches import compare_searches
 from tests.searches.outcomes import best_of, run_of, searched
@@ -46,14 +45,11 @@ def test_a_run_on_more_problems_says_the_same_of_common_ones() -> None:
 
 
 def test_chains_for_best_of_k_are_the_first_that_are_independent_and_scored() -> None:
-    unscored = replace(SIXTEEN, name="unscored", searches=tuple(map(without_scores, SIXTEEN.searches)))
+    unscored = replace(
+        SIXTEEN, name="unscored", searches=tuple(replace(each, scores=np.full(16, np.nan)) for each in SIXTEEN.searches)
+    )
     assert compare_searches([BEAM, unscored, FOUR, SIXTEEN], seed=0).against == "four"
     assert compare_searches([BEAM, unscored], seed=0).against is None
-
-
-def without_scores(search: ProblemSearch) -> ProblemSearch:
-    of = search.candidates
-    return replace(search, candidates=replace(of, scores=np.full(len(of.scores), np.nan)))
 
 
 def test_runs_without_a_common_problem_have_no_figures() -> None:

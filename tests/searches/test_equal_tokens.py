@@ -26,9 +26,7 @@ def with_tokens(tokens: int, run: SearchRun = CHAINS) -> SearchRun:
 
 def accuracy_of_best_of(n: int) -> float:
     """By the other implementation of best-of-n, one problem at a time."""
-    return fmean(
-        best_of(each.candidates.scores.tolist(), each.candidates.right.tolist(), n) for each in CHAINS.searches
-    )
+    return fmean(best_of(each.scores.tolist(), each.rights.tolist(), n) for each in CHAINS.searches)
 
 
 def values(found: EqualTokens) -> tuple[float, float, float]:
@@ -71,7 +69,7 @@ def test_k_knows_that_repeated_chains_are_scored_once() -> None:
     """Eight chains of two texts: 10 tokens each to write, and 70 to score a text. Two chains cost 20, and 70 for one text or
     140 for two, of which the chance is 4 / 7."""
     eight = searched("a", [(0.5, True)] * 8, policy_tokens=80, scorer_tokens=140)
-    chains = run_of([replace(eight, candidates=replace(eight.candidates, scored=((4, 70), (4, 70))))])
+    chains = run_of([replace(eight, scored=((4, 70), (4, 70)))])
     for tokens, k in ((80, 1), (20 + 30 + 80, 2), (105, 1.5), (220, 8)):
         found = at_equal_tokens(run_of([replace(eight, policy_tokens=tokens, scorer_tokens=0)]), chains, seed=0)
         assert found.k == pytest.approx(k)

@@ -81,7 +81,7 @@ def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     run = search_run(stored, "a", finished_searches(stored))
     assert run.independent
     for each in run.searches:
-        scored = each.candidates.scored
+        scored = each.scored
         assert sum(count for count, _ in scored) == 40
         assert len(scored) < 40
         assert sum(tokens for _, tokens in scored) == each.scorer_tokens

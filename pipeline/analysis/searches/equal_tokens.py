@@ -48,7 +48,7 @@ class EqualTokens:
 def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens:
     """Compare the choices of `run` with the best of as many chains as cost the same. `chains`: a run of independent chains with
     scores, of the same problems. The interval also covers what is not known of k: each resample has its own."""
-    most = max((len(each.candidates.scores) for each in chains.searches), default=0)
+    most = max((len(each.scores) for each in chains.searches), default=0)
     spent = np.array([[each.policy_tokens + each.scorer_tokens] for each in run.searches], dtype=np.float64)
     tokens = problem_means(run.problem_ids, spent)[:, 0]
     costs = tokens_of_chains(chains, range(1, max(1, most) + 1)).sum(axis=2)
@@ -107,10 +107,11 @@ def best_chances(run: SearchRun, sizes: Sequence[int]) -> Floats:
 
 
 def _best(search: ProblemSearch, sizes: Sequence[int]) -> Floats:
-    of = search.candidates
-    if not search.known or not len(of.scores):
+    if not search.known or not len(search.scores):
         return np.full(len(sizes), 0.0 if search.known else np.nan)
-    right, graded = best_of_each(of.scores, np.column_stack([of.right, of.graded]).astype(np.float64), sizes).T
+    right, graded = best_of_each(
+        search.scores, np.column_stack([search.rights, search.graded]).astype(np.float64), sizes
+    ).T
     return share(right, graded)
 
 
@@ -126,10 +127,10 @@ def tokens_of_chains(run: SearchRun, sizes: Sequence[int]) -> Floats:
 
 def _tokens(search: ProblemSearch, n: int, sizes: Sequence[int]) -> tuple[Floats, Floats]:
     """The expected tokens of the policy and of the scorer for each of `sizes` chains of a search."""
-    chains, scored = len(search.candidates.scores) or n, search.candidates.scored
+    chains = len(search.scores) or n
     wanted = np.array(sizes, dtype=np.float64)
     drawn = np.minimum(wanted, chains)
-    counts, tokens = (np.array([each[at] for each in scored], dtype=np.float64) for at in (0, 1))
+    counts, tokens = (np.array([each[at] for each in search.scored], dtype=np.float64) for at in (0, 1))
     computed = (1 - _all_missed(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
     others = search.scorer_tokens - float(tokens.sum())
     scorer = (computed + others * drawn / chains) * wanted / drawn

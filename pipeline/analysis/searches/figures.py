@@ -92,7 +92,7 @@ def summary(run: SearchRun, seed: int) -> RunSummary:
         np.array([each.policy_tokens for each in run.searches], dtype=np.float64),
         np.array([each.scorer_tokens for each in run.searches], dtype=np.float64),
         np.array([each.seconds for each in run.searches]),
-        np.array([len(each.candidates.scores) for each in run.searches], dtype=np.float64),
+        np.array([len(each.scores) for each in run.searches], dtype=np.float64),
     ]
     ungraded = [each for each in run.searches if each.known and each.right is None]
     means = problem_means(run.problem_ids, np.column_stack(columns))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.analysis.searches.figures import SearchFigures
-from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import ProblemSearch, SearchRun
 from pipeline.core.table import Table
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import WHOLE
@@ -100,12 +100,10 @@ def _searches(
         counts = Counter(ends).items()
         yield ProblemSearch(
             **search,
-            candidates=Candidates(
-                scores=np.array(scores, dtype=np.float64),
-                right=np.array([right is True for right in judged], dtype=np.bool_),
-                graded=np.array([right is not None for right in judged], dtype=np.bool_),
-                scored=tuple((count, computed.get((row, end), 0)) for end, count in counts),
-            ),
+            scores=np.array(scores, dtype=np.float64),
+            rights=np.array([right is True for right in judged], dtype=np.bool_),
+            graded=np.array([right is not None for right in judged], dtype=np.bool_),
+            scored=tuple((count, computed.get((row, end), 0)) for end, count in counts),
         )
 
 

@@ -16,24 +16,16 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
-    """The candidates of a search, C of them. `scores` (C,): of the chains, NaN where one is missing. `right`, `graded` (C,): a
-    candidate that is not graded is not right. `scored`: for each text of a whole chain, how many candidates have it, and the
-    tokens that the scorer computed for it, which it does once; empty where that is not known."""
-
-    scores: Floats
-    right: Flags
-    graded: Flags
-    scored: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProblemSearch:
     """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
     the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
     tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `has_choice`: False where no chain
     could be sampled. `confidence`, `trusted`: see `tables.SearchColumns`. `policy_tokens`: all that the policy wrote;
-    `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end."""
+    `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end.
+
+    Of its C candidates: `scores` (C,), NaN where one is missing; `rights`, `graded` (C,), of which one that is not graded is
+    not right. `scored`: for each text of a whole chain, how many candidates have it, and the tokens that the scorer computed
+    for it, which it does once; empty where that is not known."""
 
     problem_id: str
     known: bool
@@ -44,7 +36,10 @@ class ProblemSearch:
     policy_tokens: int
     scorer_tokens: int
     seconds: float
-    candidates: Candidates
+    scores: Floats
+    rights: Flags
+    graded: Flags
+    scored: tuple[tuple[int, int], ...] = ()
     unreadable: bool = False
     given: bool = False
 
@@ -70,7 +65,7 @@ class SearchRun:
     @property
     def scored(self) -> bool:
         """Whether any candidate has a score."""
-        return any(not np.isnan(each.candidates.scores).all() for each in self.searches)
+        return any(not np.isnan(each.scores).all() for each in self.searches)
 
     @property
     def given(self) -> int:

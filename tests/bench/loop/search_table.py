@@ -50,7 +50,7 @@ def line_of(runs: Sequence[SearchRun], chains: Sequence[SearchRun]) -> Line:
     return Line(
         found=summary(every, SEED),
         of_runs=tuple(float(np.nanmean(rights(run))) for run in runs),
-        bound=float(np.mean([each.candidates.right.any() for each in every.searches])),
+        bound=float(np.mean([each.rights.any() for each in every.searches])),
         equal=next((each for each in compared if each.in_range), compared[-1]),
     )
 
@@ -86,8 +86,8 @@ def exact_lines(chains: pl.DataFrame, sizes: Sequence[int]) -> Iterator[str]:
 def scorer_auc(run: SearchRun) -> float:
     """How the scores of candidates rank right ones above wrong ones: the area under the curve. Those without a score do not
     count."""
-    scores = np.concatenate([each.candidates.scores for each in run.searches])
-    right = np.concatenate([each.candidates.right for each in run.searches])
+    scores = np.concatenate([each.scores for each in run.searches])
+    right = np.concatenate([each.rights for each in run.searches])
     known = ~np.isnan(scores)
     area = auc(scores[known].tolist(), right[known].tolist())
     return float("nan") if area is None else area
