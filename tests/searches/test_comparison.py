@@ -7,7 +7,7 @@ import numpy as np
 from pipeline.analysis.searches.figures import summary
 from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.select.searches import compare_searches
-from tests.searches.outcomes import best_of, run_of, searched
+from tests.searches.outcomes import best_of, frame_of, rows_of, run_of, searched
 
 OWN = {"search.method": "best_of_n", "search.n": 16, "policy.model": "one", "staged_input": "a"}
 SIXTEEN = replace(best_of(16, 40, np.random.default_rng(1)), name="sixteen", settings=OWN)
@@ -16,7 +16,7 @@ FOUR = replace(
 )
 BEAM = replace(
     run_of(
-        [replace(each, policy_tokens=100, scorer_tokens=60, right=True) for each in SIXTEEN.searches[:30]],
+        [{**each, "policy_tokens": 100, "scorer_computed": 60, "right": True} for each in rows_of(SIXTEEN)[:30]],
         name="beam",
         method="beam",
         independent=False,
@@ -45,9 +45,8 @@ def test_a_run_on_more_problems_says_the_same_of_common_ones() -> None:
 
 
 def test_chains_for_best_of_k_are_the_first_that_are_independent_and_scored() -> None:
-    unscored = replace(
-        SIXTEEN, name="unscored", searches=tuple(replace(each, scores=np.full(16, np.nan)) for each in SIXTEEN.searches)
-    )
+    searches = frame_of([{**each, "scores": [None] * 16} for each in rows_of(SIXTEEN)])
+    unscored = replace(SIXTEEN, name="unscored", searches=searches)
     assert compare_searches([BEAM, unscored, FOUR, SIXTEEN], seed=0).against == "four"
     assert compare_searches([BEAM, unscored], seed=0).against is None
 

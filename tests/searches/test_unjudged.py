@@ -3,7 +3,6 @@ chains, gates that nothing passes."""
 
 import re
 from pathlib import Path
-from statistics import fmean
 
 import polars as pl
 import pytest
@@ -80,14 +79,13 @@ def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     stored = stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words))))
     run = search_run(stored, "a", finished_searches(stored))
     assert run.independent
-    for each in run.searches:
-        scored = each.scored
-        assert sum(count for count, _ in scored) == 40
-        assert len(scored) < 40
-        assert sum(tokens for _, tokens in scored) == each.scorer_tokens
+    for each in run.searches.iter_rows(named=True):
+        assert sum(each["texts"]) == 40
+        assert len(each["texts"]) < 40
+        assert sum(each["computed"]) == each["scorer_computed"]
     first, last = tokens_of_chains(run, [1, 40]).mean(axis=0)
     assert last.tolist() == pytest.approx(
-        [fmean(each.policy_tokens for each in run.searches), fmean(each.scorer_tokens for each in run.searches)]
+        [run.searches["policy_tokens"].mean(), run.searches["scorer_computed"].mean()]
     )
     assert first[0] == pytest.approx(last[0] / 40)
     assert first[1] > 2 * last[1] / 40

@@ -1,15 +1,12 @@
 """Reads runs of `search` for their analyses."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pipeline.analysis.searches.figures import SearchFigures
-from pipeline.analysis.searches.records import ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import SearchRun
 from pipeline.core.table import Table
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import WHOLE
@@ -26,12 +23,15 @@ def finished_searches(stored: StoredSearch) -> pl.DataFrame:
     """A row per search of a finished unit, in the order of the input: the columns of `searches` but for the problem's text.
 
     `known`: the answer is known, or the outcome of the choice is. `unreadable`: the grader cannot read the known answer, so it
-    grades none of the chains. `given`: the input has a chain from which the search may start. Raises StoreError for a missing
-    or damaged file."""
+    grades none of the chains. `given`: the input has a chain from which the search may start; nothing counts the tokens of
+    that. `right`: whether the choice is, null where accuracy is not claimed. Raises StoreError for a missing or damaged
+    file."""
     columns = [name for name in SEARCHES.schema.names if name != _TEXT]
     found = stored.frame(SEARCHES, columns).join(_of_input(stored), on="row", how="left", maintain_order="left")
     known = pl.col("gold_answer").is_not_null() | pl.col("outcome").is_not_null()
-    return found.with_columns(confidence=pl.col("confidence").fill_nan(None), known=known)
+    right = pl.when(pl.col("chosen").is_not_null()).then("outcome").otherwise(statement=False)
+    confidence = pl.col("confidence").fill_nan(None)
+    return found.with_columns(confidence=confidence, known=known, right=pl.when(known).then(right))
 
 
 def _of_input(stored: StoredSearch) -> pl.DataFrame:
@@ -49,16 +49,29 @@ def _of_input(stored: StoredSearch) -> pl.DataFrame:
 def search_run(stored: StoredSearch, name: str, searches: pl.DataFrame) -> SearchRun:
     """The finished searches of a run. `name`: what the run is called. Raises StoreError for a damaged file."""
     whole = stored.accept is None and _samples_are_whole_chains(stored)
-    found = tuple(_searches(stored, searches, _computed(stored) if whole else {}))
+    candidates = stored.frame(CANDIDATES, ["row", "score", "outcome", "prefix_ids"])
+    ends = candidates.select("row", prefix_id=pl.col("prefix_ids").list.last())
+    frames = stored.frames(STEP_SCORES, ["row", "prefix_id", "n_computed"]) if whole else ()
+    computed = pl.concat([ends.head(0).with_columns(n_computed=pl.lit(0, pl.Int64)), *frames])
+    texts = (
+        ends.group_by("row", "prefix_id", maintain_order=True)
+        .agg(texts=pl.len())
+        .join(computed, on=["row", "prefix_id"], how="left", maintain_order="left")
+        .group_by("row")
+        .agg("texts", computed=pl.col("n_computed").fill_null(0))
+    )
+    chains = candidates.group_by("row").agg(scores="score", outcomes="outcome")
     return SearchRun(
         name=name,
         method=stored.method,
         n=stored.n,
         accept=stored.accept,
         calibrated=stored.identity.get(_CALIBRATION) is not None,
-        independent=whole and not any(each.given for each in found),
+        independent=whole and not searches["given"].any(),
         settings=stored.identity,
-        searches=found,
+        searches=searches.join(chains, on="row", how="left", maintain_order="left").join(
+            texts, on="row", how="left", maintain_order="left"
+        ),
     )
 
 
@@ -67,44 +80,6 @@ def _samples_are_whole_chains(stored: StoredSearch) -> bool:
     whole = (pl.col("number") == 0) & (pl.col("steps") == WHOLE)
     found = [frame.select(whole.all())[0, 0] for frame in stored.frames(SAMPLES, ["number", "steps"])]
     return bool(found) and all(found)
-
-
-def _computed(stored: StoredSearch) -> dict[tuple[int, str], int]:
-    """The tokens that the scorer computed for each row and prefix."""
-    frames = stored.frames(STEP_SCORES, ["row", "prefix_id", "n_computed"])
-    return {(row, prefix): tokens for frame in frames for row, prefix, tokens in frame.iter_rows()}
-
-
-def _searches(
-    stored: StoredSearch, searches: pl.DataFrame, computed: Mapping[tuple[int, str], int]
-) -> Iterator[ProblemSearch]:
-    candidates = {
-        row: of
-        for row, *of in stored.frame(CANDIDATES, ["row", "score", "outcome", "prefix_ids"])
-        .group_by("row", maintain_order=True)
-        .agg("score", "outcome", pl.col("prefix_ids").list.last())
-        .iter_rows()
-    }
-    has_choice = pl.col("chosen").is_not_null()
-    right = pl.when(has_choice).then(pl.col("outcome")).otherwise(statement=False)
-    found = searches.select(
-        *("row", "problem_id", "trusted", "policy_tokens", "seconds", "known", "unreadable", "given", "confidence"),
-        right=pl.when("known").then(right),
-        has_choice=has_choice,
-        scorer_tokens="scorer_computed",
-    )
-    for search in found.iter_rows(named=True):
-        row = search.pop("row")
-        scores, outcomes, ends = candidates.get(row, ([], [], []))
-        judged = outcomes if search["known"] else [None] * len(outcomes)
-        counts = Counter(ends).items()
-        yield ProblemSearch(
-            **search,
-            scores=np.array(scores, dtype=np.float64),
-            rights=np.array([right is True for right in judged], dtype=np.bool_),
-            graded=np.array([right is not None for right in judged], dtype=np.bool_),
-            scored=tuple((count, computed.get((row, end), 0)) for end, count in counts),
-        )
 
 
 def search_figures(stored: StoredSearch, searches: pl.DataFrame) -> SearchFigures:

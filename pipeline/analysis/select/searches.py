@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
+import polars as pl
 from rich.console import Console
 from rich.text import Text
 
@@ -51,9 +52,10 @@ def select_searches(config: SelectConfig, console: Console) -> None:
 def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
     """Compare runs on the problems that all of them have. Best-of-k is made of the first run with independent, scored chains.
     Nothing is said of the runs if they have no problem in common."""
-    sets = [set(run.problem_ids) for run in runs]
+    sets = [set(run.searches["problem_id"]) for run in runs]
     common = set.intersection(*sets)
-    kept = [replace(run, searches=tuple(each for each in run.searches if each.problem_id in common)) for run in runs]
+    of_all = pl.col("problem_id").is_in(sorted(common))
+    kept = [replace(run, searches=run.searches.filter(of_all)) for run in runs]
     chains = next((run for run in kept if run.independent and run.scored), None)
     figures = []
     for run in kept if common else ():
@@ -102,6 +104,6 @@ def _runs(folders: Sequence[str]) -> list[SearchRun]:
     found = [stored_search(storage_at(folder)) for folder in folders]
     runs = [search_run(each, name, finished_searches(each)) for each, name in zip(found, names, strict=True)]
     for folder, run in zip(folders, runs, strict=True):
-        if not run.searches:
+        if run.searches.is_empty():
             raise UsageError(f"{folder} has no problems")
     return runs
