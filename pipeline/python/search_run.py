@@ -61,10 +61,10 @@ class SearchRun(RunDirectory):
         """What was found, one object per search, in the order of the input. `problem`: of one problem alone, by its
         `problem_id` or your own id of its row. Raises UsageError for a problem that is not there."""
         stored = self._stored()
-        searches = self._stored().frame(SEARCHES)
+        searches = stored.frame(SEARCHES)
         if problem is not None:
             searches = _of(searches, problem)
-        candidates = self._stored().frame(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
+        candidates = stored.frame(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
         by_row = {row: frame.to_dicts() for (row,), frame in candidates.group_by("row", maintain_order=True)}
         least = stored.identity.get("search.reliability")
         reliability = None if least is None else float(str(least))
@@ -78,12 +78,10 @@ class SearchRun(RunDirectory):
         that is not there."""
         from pipeline.analysis.searches.trees import searched_problems
 
-        row = _of(self._stored().frame(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
-        for found in searched_problems(self._stored()):
-            for each in found:
-                if each.search["row"] == row:
-                    return each.tree
-        raise AssertionError(row)
+        stored = self._stored()
+        row = _of(stored.frame(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
+        searched = (each for found in searched_problems(stored) for each in found)
+        return next(each.tree for each in searched if each.search["row"] == row)
 
     def _outline(self) -> tuple[int, int, list[str]]:
         from pipeline.analysis.searches.page import load_search_data

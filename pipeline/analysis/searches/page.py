@@ -50,13 +50,13 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRunData:
-    """What is shown of a run; it is about finished units. `searches`: see `finished_searches`. `totals` and `figures`: None
-    while no unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `made_up`: why the
+    """What is shown of a run; it is about finished units. `searches`: see `finished_searches`. `figures`: None while no
+    unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `made_up`: why the
     steps are no evidence; empty where they are."""
 
     stored: StoredSearch
     searches: pl.DataFrame
-    totals: SearchFigures | None
+    totals: SearchFigures
     figures: RunFigures | None
     scorer: str
     starts: Starts
@@ -71,7 +71,7 @@ class SearchRunData:
         """The run in a few lines."""
         if self.made_up:
             yield f"policy    {self.made_up}"
-        if self.totals is not None and self.figures is not None:
+        if self.figures is not None:
             yield from search_lines(self.totals, self.figures)
 
 
@@ -83,7 +83,7 @@ def load_search_data(stored: StoredSearch) -> SearchRunData:
     return SearchRunData(
         stored=stored,
         searches=searches,
-        totals=search_figures(stored, searches) if begun else None,
+        totals=search_figures(stored, searches),
         figures=run_figures(search_run(stored, "this run", searches), _SEED) if begun else None,
         scorer=", ".join(dict.fromkeys(models)),
         starts=read_starts(stored.storage),
@@ -111,7 +111,7 @@ def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[s
 def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ...]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
-    if found.totals is not None and found.figures is not None:
+    if found.figures is not None:
         sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
         title=found.stored.storage.run_dir,
@@ -162,13 +162,11 @@ def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
         done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
-        rest = "there is no result yet" if found.totals is None else done
+        rest = "there is no result yet" if found.figures is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
         said.append(f"{_sentence(found.made_up)}.")
-    if found.totals is not None and (
-        words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored)
-    ):
+    if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
         said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
@@ -179,7 +177,7 @@ def _banners(found: SearchRunData) -> list[str]:
 
 def _tiles(found: SearchRunData) -> list[Tile]:
     totals, figures = found.totals, found.figures
-    if totals is None or figures is None:
+    if figures is None:
         return []
     tiles = [_problem_tile(totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
