@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.estimates import share_over, with_ends
-from pipeline.analysis.searches.records import means_of
+from pipeline.analysis.searches.records import means_of, share_over, with_ends
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Ints, interval
 
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.estimates import problem_means, resampling, with_ends
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.records import SearchRun, problem_means, resampling, with_ends
 from pipeline.core.statistics import Floats, Interval, share
 
 _ROUNDING = 1e-9

@@ -6,8 +6,7 @@ import polars as pl
 
 from pipeline.analysis.searches.coverage import Coverage, coverage
 from pipeline.analysis.searches.equal_tokens import EqualTokens
-from pipeline.analysis.searches.estimates import share_over
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.records import SearchRun, share_over
 from pipeline.core.statistics import Interval
 
 
