@@ -65,7 +65,7 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
 
 
 def _doubts(config: SearchRunConfig) -> Iterable[str]:
-    from pipeline.runtime.searching.doubts import doubts
+    from pipeline.runtime.searching.task import doubts
 
     return doubts(config)
 

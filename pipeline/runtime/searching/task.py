@@ -1,12 +1,14 @@
-"""The task `search`: a scorer steers a policy. What its workers need of their devices, and which problems it has."""
+"""The task `search`: a scorer steers a policy. What its workers need of their devices, which problems it has, and what is to be
+doubted of it."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
@@ -20,7 +22,7 @@ from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
 from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
 from pipeline.runtime.intake import read_input
-from pipeline.runtime.scoring.calibrated import calibration_id
+from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.runtime.state import section_identity
 from pipeline.scorers.registry import scorer_for
@@ -205,3 +207,48 @@ def _problem(row: InputRow, checker: Checker, before: str = "") -> ChainText:
     found = chain_of(row, checker, tuple(gold for gold in row.problem.golds if checker.parses(gold)), before)
     beginnings = (found.steps[: number + 1] for number in range(len(found.steps)))
     return replace(found, prefix_ids=tuple(prefix_id(found.problem_id, steps) for steps in beginnings))
+
+
+def doubts(config: SearchRunConfig) -> Iterator[str]:
+    """What a user should doubt of the scores that a search goes by, a line each: scores of other steps than those of the
+    scorer's training, or of a policy that they do not fit, a confidence that is compared with uncalibrated scores, a
+    calibration for another policy, and a gate that nothing can pass. Raises InputError for a file that is no calibration, and
+    UsageError for a method, policy or scorer that is not installed."""
+    if not search_for(config.search).scores:
+        return
+    scorer = scorer_for(config.scorer)
+    yield from scorer.warnings(config.data)
+    yield from scorer.warnings_beside(policy_for(config.policy))
+    accept, reliability = config.search.accept, config.search.reliability
+    if reliability is not None and scorer.states_reliability() is False:
+        yield (
+            f"search.reliability={reliability:g}: this scorer states no reliability, so nothing will be trusted, and no search "
+            "ends early; leave it out, or take a scorer that writes several critiques (scorer=generative scorer.votes=8)"
+        )
+    calibration = calibration_of(config)
+    if calibration is None:
+        if accept is not None:
+            yield (
+                f"search.accept={accept:g} is compared with the scorer's own scores, which may be far from "
+                "probabilities: make a calibration with `calibrate` and give calibration=FILE"
+            )
+        return
+    if accept is not None and accept > calibration.highest:
+        yield (
+            f"search.accept={accept:g} is above all values of calibration={config.calibration}, of which the highest is "
+            f"{calibration.highest:.3f}: nothing will be trusted, and no search ends early; ask for less"
+        )
+    made_for, policy = calibration.made_from.policy, _identity(config)
+    if policy is not None and policy != made_for:
+        yield (
+            f"calibration={config.calibration} is for the policy {made_for}, and {policy} searches: calibrated scores are then "
+            "no probabilities; calibrate with rollouts of this policy"
+        )
+
+
+def _identity(config: SearchRunConfig) -> str | None:
+    """The policy as `calibrate` knows it; None where it cannot be learned here. Then its workers say why."""
+    try:
+        return asyncio.run(policy_for(config.policy).facts(config.sampling)).policy
+    except (StepvalueError, OSError):
+        return None

@@ -141,7 +141,7 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
         "problems": found["problem"][:_BEGINNING],
         "outcomes": _OUTCOMES[found["outcome"]],
         "trust": _TRUST[found["trusted"]],
-        "answers": None if found["final_answer"] is None else shortened(found["final_answer"], _SHORT, SEARCHES.name),
+        "answers": _short(found["final_answer"], SEARCHES.name),
         "confidence": rounded(found["confidence"]),
         "stops": found["stopped"],
         "steps": len(problem.tree.nodes) - 1,
@@ -175,7 +175,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     return json_text(
         {
             "problem": shortened(found["problem"], characters, SEARCHES.name),
-            "gold": None if found["gold_answer"] is None else shortened(found["gold_answer"], _SHORT, SEARCHES.name),
+            "gold": _short(found["gold_answer"], SEARCHES.name),
             "verdict": found["verdict"],
             "prompt": found["policy_prompt_tokens"],
             "read": found["scorer_tokens"],
@@ -196,12 +196,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "tokens": [node.tokens for node in nodes],
             "visits": [node.visits for node in nodes],
             "ends": {
-                at: [
-                    node.ends,
-                    node.cut,
-                    None if node.answer is None else shortened(node.answer, _SHORT, SAMPLES.name),
-                    node.verdict,
-                ]
+                at: [node.ends, node.cut, _short(node.answer, SAMPLES.name), node.verdict]
                 for at, node in enumerate(nodes)
                 if node.ends
             },
@@ -213,8 +208,12 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     )
 
 
+def _short(text: str | None, table: str) -> str | None:
+    return None if text is None else shortened(text, _SHORT, table)
+
+
 def _answer(found: AnswerOfChains) -> AnswerOfChains:
-    answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES.name)
+    answer = _short(found.answer, CANDIDATES.name)
     return found._replace(answer=answer, best=rounded(found.best), total=rounded(found.total))
 
 
