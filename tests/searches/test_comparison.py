@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.analysis.searches.figures import summary
-from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.select.searches import compare_searches
-from tests.searches.outcomes import best_of, frame_of, rows_of, run_of, searched
+from tests.searches.outcomes import best_of, frame_of, rows_of, run_of
 
 OWN = {"search.method": "best_of_n", "search.n": 16, "policy.model": "one", "staged_input": "a"}
 SIXTEEN = replace(best_of(16, 40, np.random.default_rng(1)), name="sixteen", settings=OWN)
@@ -49,27 +47,3 @@ def test_chains_for_best_of_k_are_the_first_that_are_independent_and_scored() ->
     unscored = replace(SIXTEEN, name="unscored", searches=searches)
     assert compare_searches([BEAM, unscored, FOUR, SIXTEEN], seed=0).against == "four"
     assert compare_searches([BEAM, unscored], seed=0).against is None
-
-
-def test_runs_without_a_common_problem_have_no_figures() -> None:
-    found = compare_searches([SIXTEEN, run_of([searched("other")])], seed=0)
-    assert (found.problems, found.left_out, found.runs) == (0, 41, ())
-
-
-def test_what_is_not_claimed_is_counted() -> None:
-    of = [
-        searched("a", right=True, policy_tokens=10, scorer_tokens=4, seconds=2),
-        searched("b", right=False, has_choice=False, policy_tokens=20, scorer_tokens=0, seconds=0),
-        searched("c", right=None, policy_tokens=30, scorer_tokens=8, seconds=1),
-        searched("d", known=False, policy_tokens=40, scorer_tokens=0, seconds=1),
-    ]
-    found = summary(run_of(of), seed=0)
-    assert (found.searches, found.unknown, found.ungraded, found.without_choice) == (4, 1, 1, 1)
-    assert found.accuracy.value == 0.5
-    assert (found.policy_tokens, found.scorer_tokens, found.total_tokens, found.seconds) == (25, 3, 28, 1)
-    assert list(claim_sentences(found)) == [
-        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose chosen answer "
-        "cannot be graded",
-        "1 search without a chain, counted as wrong",
-    ]
-    assert not list(claim_sentences(summary(run_of(of[:1]), seed=0)))
