@@ -11,7 +11,8 @@ from rich.text import Text
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
-from pipeline.analysis.select.searches import cell, select_searches
+from pipeline.analysis.select.search_tables import cell
+from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, plain_lines
