@@ -47,8 +47,7 @@ def _joined(steps: Sequence[str], separator: str) -> tuple[str, ...]:
 
 class ProblemSearch:
     """See the module. `open`: questions without an answer, by key. `nodes`: all known nodes, by id. `given`: those of the chain
-    that the input has. `last_node`: id of the node to which each sample leads in the end. `tokens`: those of each node's last
-    step."""
+    that the input has. `tokens`: those of each node's last step."""
 
     def __init__(self, problem: ChainText, search: Search) -> None:
         self.problem = problem
@@ -108,7 +107,6 @@ class ProblemSearch:
         """Go on with an answer of the policy. Returns the questions that are new."""
         self.samples[answer.sample_id] = answer
         nodes = nodes_of(self.problem.problem_id, ask.node, answer)
-        self.last_node[answer.sample_id] = nodes[-1].node_id
         begin = 0
         for node, end in zip(nodes, answer.token_ends or (0,), strict=True):
             self.nodes[node.node_id] = node
@@ -140,7 +138,6 @@ class ProblemSearch:
         root, *given = first_nodes(problem)
         self.given = tuple(given)
         self._step_scores: dict[str, StepScore] = {}
-        self.last_node: dict[str, str] = {}
         self.tokens: dict[str, tuple[int, ...]] = {}
         self.nodes: dict[str, Node] = {node.node_id: node for node in (root, *given)}
         task = Task(

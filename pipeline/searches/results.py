@@ -14,6 +14,7 @@ from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.searches.base import Found, Stop, path_of
 from pipeline.searches.choice import is_enough
+from pipeline.searches.log import node_id
 from pipeline.searches.problem import ProblemSearch
 
 Row = dict[str, Any]
@@ -129,9 +130,9 @@ def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
     if each.given and each.problem.outcome is not None:
         given = {each.given[-1].node_id: Verdict.CORRECT if each.problem.outcome else Verdict.INCORRECT}
     return given | {
-        each.last_node[answer.sample_id]: answer.verdict
+        node_id(answer.sample_id, max(1, len(answer.step_ends)) - 1): answer.verdict
         for answer in each.samples.values()
-        if answer.verdict is not None and answer.sample_id in each.last_node
+        if answer.verdict is not None
     }
 
 

@@ -66,7 +66,8 @@ class ProblemTree(Shown):
     """The tree of a problem's search: each step once, after the steps that lead to it. A shell or a notebook shows it as an
     outline, in which `*` marks the steps of the chosen chain.
 
-    `nodes`: the problem itself first, without a step, and each node after its `parent`, the place of that among the nodes.
+    `nodes`: the problem itself first, without a step, and each node after its `parent`, the place of that among the nodes;
+    `pipeline.analysis.searches.trees.TreeNode` says what each has.
     `path`: the places of the chosen chain's steps, in order. `weakest`: the place of the one with the lowest score, the first
     of equal ones; None where no step has a score. `discarded`: tokens that were generated after the steps that the search
     kept."""

@@ -77,10 +77,8 @@ class _Running:
 
     def _chain(self, node: Node) -> tuple[Node, str, tuple[int, ...], str]:
         """A node with the text and the tokens up to it, and the text of its last step."""
-        path, own = path_of(node), 0
-        if self.search.given:
-            given = {each.node_id for each in self.search.given}
-            own = next((at for at, each in enumerate(path) if each.node_id not in given), len(path))
+        path = path_of(node)
+        own = sum(each in self.search.given for each in path)
         texts = [each.text for each in path]
         tokens = self._encode("".join(texts[:own]).rstrip(" \t")) if own else []
         for each in path[own:]:
