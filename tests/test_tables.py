@@ -342,13 +342,13 @@ def log_of_search() -> tuple[list[SampleAnswer], list[ScoreAnswer]]:
         row=7, sample_id=asked.key, node_id=root.node_id, draw=0, steps=1, number=0, ended=False, n_tokens=4, n_prompt_tokens=9,
         seconds=0.5, took=0.25, **of_first,  # type: ignore[arg-type]
     )  # fmt: skip
-    (node,) = nodes_of(SEARCHED.problem_id, asked, first)
+    (node,) = nodes_of(SEARCHED.problem_id, asked.node, first)
     rest = Sample(node=node, draw=4, steps=WHOLE)
     second = SampleAnswer(
         row=7, sample_id=rest.key, node_id=node.node_id, draw=4, steps=WHOLE, number=1, ended=True, answer="3", n_tokens=3,
         verdict=Verdict.CORRECT, n_prompt_tokens=11, **of_rest,  # type: ignore[arg-type]
     )  # fmt: skip
-    *_, last = nodes_of(SEARCHED.problem_id, rest, second)
+    *_, last = nodes_of(SEARCHED.problem_id, rest.node, second)
     scores = [
         ScoreAnswer(
             row=7, prefix_id=node.prefix_id, step=1, score=0.5, raw_score=0.75, reliability=0.5, n_tokens=9, took=1.0
@@ -368,7 +368,7 @@ def tables_of_search() -> dict[str, pa.Table]:
     return {
         "samples": SAMPLES.to_table(samples),
         "stepscores": STEP_SCORES.to_table(scores),
-        **tables_of([ended], search.settings, "m")._asdict(),
+        **tables_of([ended], search.settings, "m"),
     }
 
 

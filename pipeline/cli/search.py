@@ -35,14 +35,14 @@ def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
 
 
 def _ended(config: SearchRunConfig, found: "Summary") -> bool:
-    from pipeline.analysis.searches.read import search_figures
+    from pipeline.analysis.searches.read import finished_searches, search_figures
     from pipeline.searches.registry import search_for
     from pipeline.storage.location import storage_at
-    from pipeline.storage.stored_search import search_input, stored_search
+    from pipeline.storage.stored_search import stored_search
 
     storage = storage_at(found.run_dir)
     stored = stored_search(storage)
-    figures = search_figures(stored, search_input(stored))
+    figures = search_figures(stored, finished_searches(stored))
     lines = [
         f"searched {format_count(figures.problems, 'problem')} by {config.search.method} with n={config.search.n}: "
         f"{found.run_dir}/searches",
@@ -65,7 +65,7 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
 
 
 def _doubts(config: SearchRunConfig) -> Iterable[str]:
-    from pipeline.runtime.searching.doubts import doubts
+    from pipeline.runtime.searching.task import doubts
 
     return doubts(config)
 

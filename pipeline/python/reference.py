@@ -41,9 +41,9 @@ def page() -> str:
 
 def _classes() -> tuple[type, ...]:
     from pipeline.analysis.chains import Chains
+    from pipeline.analysis.searches.trees import ProblemTree
     from pipeline.core.progress import RelabelResult, Summary
     from pipeline.export.result import ExportResult
-    from pipeline.python.search_run import ProblemTree
     from pipeline.python.solved import Alternative, Solved, SolvedStep
     from pipeline.python.tree import LabelledTree
 

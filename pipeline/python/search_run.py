@@ -1,14 +1,10 @@
 """The run directory of a search in Python: its tables as frames, the trees of its problems, and what was found."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import printable
-from pipeline.core.shown import Shown
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.tables import CANDIDATES, REJECTS, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.python.directory import RunDirectory
@@ -17,59 +13,7 @@ from pipeline.storage.shards import read_shard
 from pipeline.storage.stored_search import StoredSearch, stored_search
 
 if TYPE_CHECKING:
-    from pipeline.analysis.searches.trees import Tree, TreeNode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ProblemTree(Shown):
-    """The tree of a problem's search: each step once, after the steps that lead to it. A shell or a notebook shows it as an
-    outline, in which `*` marks the steps of the chosen chain.
-
-    `nodes`: the problem itself first, without a step, and each node after its `parent`, the place of that among the nodes.
-    `path`: the places of the chosen chain's steps. `weakest`: the place of the one with the lowest score, if any has one."""
-
-    problem: str
-    tree: "Tree"
-
-    @property
-    def nodes(self) -> "tuple[TreeNode, ...]":
-        """The nodes; `pipeline.analysis.searches.trees.TreeNode` says what each has."""
-        return self.tree.nodes
-
-    @property
-    def path(self) -> tuple[int, ...]:
-        """Places of the steps of the chosen chain."""
-        return self.tree.path
-
-    @property
-    def weakest(self) -> int | None:
-        """Place of the chosen chain's step with the lowest score."""
-        return self.tree.weakest
-
-    def frame(self) -> pl.DataFrame:
-        """The nodes as a frame, one row for each, in their order."""
-        from dataclasses import asdict
-
-        return pl.DataFrame([asdict(node) for node in self.nodes], infer_schema_length=None)
-
-    def _shown_lines(self) -> Iterator[str]:
-        yield printable(self.problem)
-        below: dict[int, list[int]] = {}
-        for at, node in enumerate(self.nodes[1:], start=1):
-            below.setdefault(node.parent or 0, []).append(at)
-        waiting = below.get(0, [])[::-1]
-        while waiting:
-            at = waiting.pop()
-            yield self._line(at)
-            waiting += below.get(at, [])[::-1]
-
-    def _line(self, at: int) -> str:
-        node = self.nodes[at]
-        score = " -  " if node.score is None else f"{node.score:.2f}"
-        weakest = "  (the weakest step)" if at == self.weakest else ""
-        answer = f"  -> {printable(node.answer)}" if node.answer is not None else ""
-        taken = "*" if node.on_path else " "
-        return f"{taken} {score} {node.visits:>4}x {'  ' * (node.depth - 1)}{printable(node.text)}{answer}{weakest}"
+    from pipeline.analysis.searches.trees import ProblemTree
 
 
 class SearchRun(RunDirectory):
@@ -117,10 +61,10 @@ class SearchRun(RunDirectory):
         """What was found, one object per search, in the order of the input. `problem`: of one problem alone, by its
         `problem_id` or your own id of its row. Raises UsageError for a problem that is not there."""
         stored = self._stored()
-        searches = self._stored().frame(SEARCHES)
+        searches = stored.frame(SEARCHES)
         if problem is not None:
             searches = _of(searches, problem)
-        candidates = self._stored().frame(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
+        candidates = stored.frame(CANDIDATES).filter(pl.col("row").is_in(searches["row"].implode()))
         by_row = {row: frame.to_dicts() for (row,), frame in candidates.group_by("row", maintain_order=True)}
         least = stored.identity.get("search.reliability")
         reliability = None if least is None else float(str(least))
@@ -129,17 +73,15 @@ class SearchRun(RunDirectory):
             for row in searches.iter_rows(named=True)
         ]
 
-    def tree(self, problem: str) -> ProblemTree:
+    def tree(self, problem: str) -> "ProblemTree":
         """The tree of the search of one problem, by its `problem_id` or your own id of its row. Raises UsageError for a problem
         that is not there."""
         from pipeline.analysis.searches.trees import searched_problems
 
-        row = _of(self._stored().frame(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
-        for found in searched_problems(self._stored()):
-            for each in found:
-                if each.search["row"] == row:
-                    return ProblemTree(problem=each.search["problem"], tree=each.tree)
-        raise AssertionError(row)
+        stored = self._stored()
+        row = _of(stored.frame(SEARCHES, ["row", "problem_id", "source_id"]), problem)["row"][0]
+        searched = (each for found in searched_problems(stored) for each in found)
+        return next(each.tree for each in searched if each.search["row"] == row)
 
     def _outline(self) -> tuple[int, int, list[str]]:
         from pipeline.analysis.searches.page import load_search_data

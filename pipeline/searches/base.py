@@ -19,11 +19,16 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 from pipeline.config.choices import Aggregation
 from pipeline.config.search import SearchConfig
 from pipeline.core.ids import content_id
-from pipeline.searches.ids import sample_id
 
 T = TypeVar("T")
 WHOLE = 0
 """`Sample.steps` of a sample that goes on to the end of the chain."""
+
+
+def sample_id(node_id: str, prefix_id: str, draw: int, steps: int) -> str:
+    """Id of a sample of `steps` steps after a node. It follows from the texts before it too: an answer that was lost and is
+    sampled again, as another text, has other successors."""
+    return content_id("sample", node_id, prefix_id, str(draw), str(steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,7 +66,7 @@ class Sample:
     steps: int = 1
 
     key: str = field(init=False, repr=False)
-    """Identity of the answer: `ids.sample_id`."""
+    """Identity of the answer: `sample_id`."""
 
     def __post_init__(self) -> None:
         node = self.node

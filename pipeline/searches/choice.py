@@ -94,12 +94,12 @@ def best_of(chains: Sequence[Scored], settings: SearchConfig) -> Scored | None:
 
 @dataclass(slots=True, eq=False)
 class Candidates:
-    """The ended chains that a search has made, in order, none twice."""
+    """The ended chains that a search has made, in order, none twice. `accepted`: whether one of them suffices."""
 
     settings: SearchConfig
     chains: list[Scored] = field(default_factory=list)
+    accepted: bool = False
     _known: set[str] = field(default_factory=set)
-    _accepted: bool = False
 
     def add(self, made: Iterable[Scored]) -> None:
         """Add those of the given chains that have ended."""
@@ -107,17 +107,12 @@ class Candidates:
             if chain.node.ended and chain.node.node_id not in self._known:
                 self._known.add(chain.node.node_id)
                 self.chains.append(chain)
-                self._accepted = self._accepted or suffices(chain, self.settings)
-
-    @property
-    def accepted(self) -> bool:
-        """Whether one of them suffices."""
-        return self._accepted
+                self.accepted = self.accepted or suffices(chain, self.settings)
 
     def found(self) -> Found:
         """The end of a search that chooses the best one. Its confidence is the score."""
         best = best_of(self.chains, self.settings)
-        return self.found_as(best, None if best is None else best.score, accepted=self._accepted)
+        return self.found_as(best, None if best is None else best.score, accepted=self.accepted)
 
     def found_as(self, chosen: Scored | None, confidence: float | None, *, accepted: bool) -> Found:
         """The end of a search that chooses this one, if any. `accepted`: because it suffices."""

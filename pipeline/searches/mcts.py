@@ -47,13 +47,8 @@ class _Branch:
             at = at.parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Simulation:
-    """What a simulation has sampled: next steps of the node that it chose, then of the best of these, and so on; and the end of
-    its rollout, if it made one."""
-
-    levels: Sequence[Sequence[Scored]]
-    rollout: Scored | None = None
+_Levels = Sequence[Sequence[Scored]]
+"""What a simulation has sampled: next steps of the node that it chose, then of the best of these, and so on."""
 
 
 class Mcts(Search):
@@ -76,8 +71,9 @@ class Mcts(Search):
             leaves = self._wave(root, min(left, own.parallel))
             left -= len(leaves)
             found = yield from together([self._simulation(task, leaf.scored) for leaf in leaves])
-            for leaf, simulation in zip(leaves, found, strict=True):
-                self._add(leaf, simulation, made)
+            for leaf, (levels, ends) in zip(leaves, found, strict=True):
+                made.add(ends)
+                self._add(leaf, levels, max((end.score or 0.0 for end in ends), default=0.0))
         return made.found()
 
     def _wave(self, root: _Branch, most: int) -> list[_Branch]:
@@ -101,35 +97,33 @@ class Mcts(Search):
             at = min(free, key=lambda child: _order(child, curiosity))
         return None if at.busy or at.done else at
 
-    def _simulation(self, task: Task, before: Scored) -> Steps[_Simulation]:
+    def _simulation(self, task: Task, before: Scored) -> Steps[tuple[_Levels, Sequence[Scored]]]:
+        """Its levels, and the chains that ended."""
         own = self.settings
-        levels: list[list[Scored]] = []
+        levels, ends = list[list[Scored]](), list[Scored]()
         for _ in range(own.max_steps):
             grown = yield from together([next_step(task, before, draw) for draw in range(own.width)])
             levels.append(grown)
+            ends += [each for each in grown if each.node.ended]
             before = min(grown, key=rank)
             if before.node.ended:
                 break
             if own.rollout:
                 # Draws below `width` are those of next steps.
                 nodes = yield from sample(before.node, own.width, WHOLE)
-                end = yield from scored_after(before, nodes[-1], task.aggregation)
-                return _Simulation(levels=levels, rollout=end)
-        return _Simulation(levels=levels)
+                ends.append((yield from scored_after(before, nodes[-1], task.aggregation)))
+                break
+        return levels, ends
 
-    def _add(self, leaf: _Branch, simulation: _Simulation, made: Candidates) -> None:
+    def _add(self, leaf: _Branch, levels: _Levels, value: float) -> None:
         """Add to the tree what a simulation has sampled, and its value to the nodes on its way."""
         leaf.busy = False
         for at in leaf.up():
             at.out -= 1
-        ends = [each for level in simulation.levels for each in level if each.node.ended]
-        ends += [simulation.rollout] if simulation.rollout else []
-        made.add(ends)
-        value = max((end.score or 0.0 for end in ends), default=0.0)
         deepest = leaf
-        for number, level in enumerate(simulation.levels):
+        for number, level in enumerate(levels):
             if number:
-                deepest = _same(deepest.children, min(simulation.levels[number - 1], key=rank))
+                deepest = _same(deepest.children, min(levels[number - 1], key=rank))
             deepest.children = _children(deepest, level)
         for at in deepest.up():
             at.visits += 1

@@ -27,7 +27,7 @@ from pipeline.searches.base import (
     wrong_ask,
     wrong_found,
 )
-from pipeline.searches.log import FAILED_DRAW, given_nodes, nodes_of, root_of
+from pipeline.searches.log import FAILED_DRAW, first_nodes, nodes_of
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES
 
@@ -47,8 +47,7 @@ def _joined(steps: Sequence[str], separator: str) -> tuple[str, ...]:
 
 class ProblemSearch:
     """See the module. `open`: questions without an answer, by key. `nodes`: all known nodes, by id. `given`: those of the chain
-    that the input has. `last_node`: id of the node to which each sample leads in the end. `tokens`: those of each node's last
-    step."""
+    that the input has. `tokens`: those of each node's last step."""
 
     def __init__(self, problem: ChainText, search: Search) -> None:
         self.problem = problem
@@ -107,8 +106,7 @@ class ProblemSearch:
     def take_sample(self, ask: Sample, answer: SampleAnswer) -> list[Ask]:
         """Go on with an answer of the policy. Returns the questions that are new."""
         self.samples[answer.sample_id] = answer
-        nodes = nodes_of(self.problem.problem_id, ask, answer)
-        self.last_node[answer.sample_id] = nodes[-1].node_id
+        nodes = nodes_of(self.problem.problem_id, ask.node, answer)
         begin = 0
         for node, end in zip(nodes, answer.token_ends or (0,), strict=True):
             self.nodes[node.node_id] = node
@@ -137,17 +135,15 @@ class ProblemSearch:
 
     def _start(self) -> None:
         problem = self.problem
-        root = root_of(problem.problem_id)
-        given = given_nodes(root, problem.problem_id, problem.chain_id, problem.steps, problem.final_answer)
-        self.root, self.given = root, given
+        root, *given = first_nodes(problem)
+        self.given = tuple(given)
         self._step_scores: dict[str, StepScore] = {}
-        self.last_node: dict[str, str] = {}
         self.tokens: dict[str, tuple[int, ...]] = {}
         self.nodes: dict[str, Node] = {node.node_id: node for node in (root, *given)}
         task = Task(
             problem_id=problem.problem_id,
             root=root,
-            given=given,
+            given=self.given,
             groups=answer_groups,
             settings=self._search.settings,
         )

@@ -1,106 +1,93 @@
 """What a run of `search` says of its problems: the candidates of each and what was chosen, from the log alone."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.config.search import SearchConfig
 from pipeline.core.records import UNGRADED, ChainText, Tally, Verdict
-from pipeline.core.tables import CANDIDATES, SEARCHES, ScoreAnswer
+from pipeline.core.tables import CANDIDATES, SEARCHES
 from pipeline.graders.question import verdict_outcome
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.searches.base import Found, Stop, path_of
 from pipeline.searches.choice import is_enough
+from pipeline.searches.log import node_id
 from pipeline.searches.problem import ProblemSearch
 
-
-class Results(NamedTuple):
-    """The tables of results."""
-
-    candidates: pa.Table
-    searches: pa.Table
+Row = dict[str, Any]
+_OF_CHOSEN = ("final_answer", "outcome", "verdict", "score")
+"""Columns of a search that are those of the chosen candidate."""
 
 
-def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> Results:
-    """The tables `candidates` and `searches` of searches that have ended. `model`: the identity of the scorer.
+def tables_of(ended: Sequence[ProblemSearch], settings: SearchConfig, model: str) -> dict[str, pa.Table]:
+    """The tables `candidates` and `searches` of searches that have ended, by name. `model`: the identity of the scorer.
 
     Raises ValueError for a search that has not ended."""
-    candidates = [row for each in ended for row in _candidate_rows(each, settings, model)]
-    return Results(
-        candidates=pa.Table.from_pylist(candidates, schema=CANDIDATES.schema),
-        searches=pa.Table.from_pylist([_search_row(each, settings) for each in ended], schema=SEARCHES.schema),
-    )
+    candidates, searches = [], []
+    for each in ended:
+        found = each.found
+        if found is None:
+            raise ValueError(f"the search of problem {each.problem.problem_id} has not ended: its log lacks answers")
+        own = list(_candidate_rows(each, found, settings, model))
+        candidates += own
+        searches.append(_search_row(each, found, next((row for row in own if row["chosen"]), None), settings))
+    return {
+        CANDIDATES.name: pa.Table.from_pylist(candidates, schema=CANDIDATES.schema),
+        SEARCHES.name: pa.Table.from_pylist(searches, schema=SEARCHES.schema),
+    }
 
 
-def _found(each: ProblemSearch) -> Found:
-    found = each.found
-    if found is None:
-        raise ValueError(f"the search of problem {each.problem.problem_id} has not ended: its log lacks answers")
-    return found
-
-
-def _candidate_rows(each: ProblemSearch, settings: SearchConfig, model: str) -> list[dict[str, Any]]:
-    found, verdicts = _found(each), _verdicts(each)
-    rows = []
+def _candidate_rows(each: ProblemSearch, found: Found, settings: SearchConfig, model: str) -> Iterator[Row]:
+    verdicts = _verdicts(each)
     for number, node in enumerate(found.candidates):
         path = path_of(node)
         answers = [each.scores.get(step.prefix_id) for step in path]
         step_scores = [None if answer is None else answer.score for answer in answers]
         verdict = verdicts.get(node.node_id)
         reliability = [None if answer is None else answer.reliability for answer in answers]
-        rows.append(
-            {
-                **_of_problem(each.problem),
-                "chain_id": node.node_id,
-                "steps": [step.text.strip() for step in path],
-                "final_answer": node.answer,
-                "outcome": _outcome(verdict),
-                "step_scores": step_scores,
-                "step_positions": [None] * len(path),
-                "reliability": reliability if any(value is not None for value in reliability) else None,
-                "n_scored": sum(score is not None for score in step_scores),
-                "fault": next((answer.fault for answer in answers[::-1] if answer is not None and answer.fault), None),
-                "n_tokens": sum(answer.n_tokens for answer in answers if answer is not None),
-                **chain_scores(step_scores),
-                "score": chain_score(step_scores, settings.aggregation),
-                "model": model,
-                "raw_step_scores": [None if answer is None else answer.raw_score for answer in answers],
-                "prefix_ids": [step.prefix_id for step in path],
-                "node_ids": [step.node_id for step in path],
-                "candidate": number,
-                "chosen": node is found.chosen,
-                "cut": node.cut,
-                "verdict": None if verdict is None else verdict.value,
-                "policy_tokens": sum(step.n_tokens for step in path),
-            }
-        )
-    return rows
+        yield {
+            **_of_problem(each.problem),
+            "chain_id": node.node_id,
+            "steps": [step.text.strip() for step in path],
+            "final_answer": node.answer,
+            "outcome": None if verdict is None else verdict_outcome(verdict),
+            "step_scores": step_scores,
+            "step_positions": [None] * len(path),
+            "reliability": reliability if any(value is not None for value in reliability) else None,
+            "n_scored": sum(score is not None for score in step_scores),
+            "fault": next((answer.fault for answer in answers[::-1] if answer is not None and answer.fault), None),
+            "n_tokens": sum(answer.n_tokens for answer in answers if answer is not None),
+            **chain_scores(step_scores),
+            "score": chain_score(step_scores, settings.aggregation),
+            "model": model,
+            "raw_step_scores": [None if answer is None else answer.raw_score for answer in answers],
+            "prefix_ids": [step.prefix_id for step in path],
+            "node_ids": [step.node_id for step in path],
+            "candidate": number,
+            "chosen": found.chosen is not None and node.node_id == found.chosen.node_id,
+            "cut": node.cut,
+            "verdict": None if verdict is None else verdict.value,
+            "policy_tokens": sum(step.n_tokens for step in path),
+        }
 
 
-def _search_row(each: ProblemSearch, settings: SearchConfig) -> dict[str, Any]:
-    found, problem = _found(each), each.problem
-    chosen = found.chosen
-    path = [] if chosen is None else path_of(chosen)
-    answers = [each.scores.get(step.prefix_id) for step in path]
-    step_scores = [None if answer is None else answer.score for answer in answers]
-    verdict = None if chosen is None else _verdicts(each).get(chosen.node_id)
+def _search_row(each: ProblemSearch, found: Found, chosen: Row | None, settings: SearchConfig) -> Row:
+    """`chosen`: the row of the chosen candidate."""
     samples, scores = each.samples.values(), each.scores.values()
+    of_chosen = chosen or dict.fromkeys(("candidate", *_OF_CHOSEN))
     return {
-        **_of_problem(problem),
+        **_of_problem(each.problem),
+        **{name: of_chosen[name] for name in _OF_CHOSEN},
         "method": settings.method,
         "n": settings.n,
         "candidates": len(found.candidates),
-        "chosen": None if chosen is None else [node.node_id for node in found.candidates].index(chosen.node_id),
-        "final_answer": None if chosen is None else chosen.answer,
-        "outcome": _outcome(verdict),
-        "verdict": None if verdict is None else verdict.value,
-        "score": chain_score(step_scores, settings.aggregation),
+        "chosen": of_chosen["candidate"],
         "confidence": found.confidence,
-        "trusted": _trusted(found, answers[-1] if answers else None, settings),
-        "weakest_step": weakest_step(step_scores),
+        "trusted": _trusted(found, chosen, settings),
+        "weakest_step": None if chosen is None else weakest_step(chosen["step_scores"]),
         "stopped": found.stopped.value,
         "steps": sum(max(1, len(answer.step_ends)) for answer in samples),
         "scored": sum(answer.score is not None for answer in scores),
@@ -119,15 +106,15 @@ def weakest_step(step_scores: Sequence[float | None]) -> int | None:
     return min(scored)[1] if scored else None
 
 
-def _trusted(found: Found, last: ScoreAnswer | None, settings: SearchConfig) -> bool | None:
+def _trusted(found: Found, chosen: Row | None, settings: SearchConfig) -> bool | None:
     """Whether the choice passes the gate; None without one."""
     if settings.accept is None:
         return None
-    reliability = None if last is None else last.reliability
+    reliability = chosen["reliability"][-1] if chosen is not None and chosen["reliability"] else None
     return found.chosen is not None and is_enough(found.chosen, found.confidence, reliability, settings)
 
 
-def _of_problem(problem: ChainText) -> dict[str, Any]:
+def _of_problem(problem: ChainText) -> Row:
     return {
         "row": problem.row,
         "problem_id": problem.problem_id,
@@ -137,19 +124,15 @@ def _of_problem(problem: ChainText) -> dict[str, Any]:
     }
 
 
-def _outcome(verdict: Verdict | None) -> bool | None:
-    return None if verdict is None else verdict_outcome(verdict)
-
-
 def _verdicts(each: ProblemSearch) -> dict[str, Verdict]:
     """The verdicts of ended nodes, by node. That of the chain that the input has is its outcome."""
     given = {}
     if each.given and each.problem.outcome is not None:
         given = {each.given[-1].node_id: Verdict.CORRECT if each.problem.outcome else Verdict.INCORRECT}
     return given | {
-        each.last_node[answer.sample_id]: answer.verdict
+        node_id(answer.sample_id, max(1, len(answer.step_ends)) - 1): answer.verdict
         for answer in each.samples.values()
-        if answer.verdict is not None and answer.sample_id in each.last_node
+        if answer.verdict is not None
     }
 
 

@@ -14,7 +14,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.records import Tally
 from pipeline.core.table import TABLES
-from pipeline.searches.ids import prefix_id
+from pipeline.searches.log import prefix_id
 from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, commit_name, publish
 from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.unit_files import UnitFiles

@@ -1,5 +1,5 @@
-"""kill -9 of `judge`, `check` and `score` with their private Ray, of the driver or of a worker, again and again: each ends with
-the rows of one that nobody disturbs, what was committed is not done again, and no process of a verifier is left."""
+"""kill -9 of `judge`, `check`, `score` and `search` with their private Ray, of the driver or of a worker, again and again: each
+ends with the rows of one that nobody disturbs, what was committed is not done again, and no process of a verifier is left."""
 
 import shutil
 import subprocess
@@ -14,24 +14,29 @@ from pipeline.__main__ import main
 from tests.checkout import ROOT
 from tests.deadlines import until
 from tests.faults.ray_kills import SECONDS, command, kills_until_done
-from tests.runtime.chain_tasks import CHECK, JUDGE, SCORE, Task
+from tests.runtime.chain_tasks import CHECK, JUDGE, SCORE, SEARCH, Task
 from tests.runtime.checking import runs as checks
 from tests.runtime.judging.runs import NAME
+from tests.searches.runs import ORACLES
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
 
 
 class Killed(NamedTuple):
-    """A task with `words`, and `slow` ones while it is killed, at most `most` times."""
+    """A task with `words`, and `slow` ones while it is killed, at most `most` times and at `least`, each after
+    1 to `apart` commits."""
 
     task: Task
     chains: int
     words: str
     slow: str = ""
     most: int = 4
+    apart: int = 8
+    least: int = 2
 
     def start(self, run_dir: Path, *more: str) -> list[str]:
-        return [*self.words.format(out=SCORE.place(run_dir)).split(), f"run_dir={run_dir}", *more]
+        words = self.words.format(out=SCORE.place(run_dir), folder=run_dir.parent)
+        return [*words.split(), f"run_dir={run_dir}", *more]
 
 
 ARITHMETIC = replace(
@@ -59,6 +64,16 @@ KILLED = (
         words="score scorer=lab scorer.oracle.auc=0.8 out={out} run.unit_problems=20 run.flush_seconds=0.1",
         slow="scorer.lab.chains_per_second=300",
     ),
+    Killed(
+        SEARCH,
+        chains=24,
+        words=f"search data.path={{folder}}/rows.jsonl {' '.join(ORACLES)} search=beam search.n=8 run.unit_problems=3 "
+        "run.units_in_flight=1 run.flush_seconds=0.03",
+        slow="policy.lab.tokens_per_second=40000",
+        most=3,
+        apart=3,
+        least=1,
+    ),
 )
 
 
@@ -66,11 +81,12 @@ KILLED = (
 @pytest.mark.parametrize("victim", ["driver", "worker"])
 def test_a_killed_command_goes_on_where_it_was(killed: Killed, victim: str, tmp_path: Path) -> None:
     task = killed.task
-    run_dir = task.prepared(tmp_path, killed.chains)
-    calm = shutil.copytree(run_dir, tmp_path / "calm" / "run")
+    (folder := tmp_path / "killed").mkdir()
+    run_dir = task.prepared(folder, killed.chains)
+    calm = shutil.copytree(folder, tmp_path / "calm") / run_dir.name
     subprocess.run(command(*killed.start(calm)), cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)
     slow = killed.start(run_dir, *killed.slow.split())
-    assert kills_until_done(slow, task.place(run_dir), victim, most=killed.most, apart=8) >= 2
+    assert kills_until_done(slow, task.place(run_dir), victim, most=killed.most, apart=killed.apart) >= killed.least
     found = task.rows(run_dir)
     assert found.equals(task.rows(calm))
     assert set(found["row"]) == set(range(killed.chains))

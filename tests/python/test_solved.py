@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.searches.trees import Tree, TreeNode
-from pipeline.python.search_run import ProblemTree
+from pipeline.analysis.searches.trees import ProblemTree, TreeNode
 from pipeline.python.solved import Solved, solved_of
 
 
@@ -126,7 +125,7 @@ def test_a_tree_is_an_outline_of_its_steps() -> None:
         TreeNode(parent=0, depth=1, text="b", prefix_id="b", visits=1, ends=1, answer="9"),
         TreeNode(parent=1, depth=2, text="c", prefix_id="c", score=0.25, visits=2, on_path=True, ends=2, answer="8"),
     )
-    tree = ProblemTree(problem="How\nmany?", tree=Tree(nodes=nodes, path=(1, 3), weakest=3))
+    tree = ProblemTree(problem="How\nmany?", nodes=nodes, path=(1, 3), weakest=3)
     assert repr(tree).splitlines() == [
         "How many?",
         "* 0.50    3x a�",

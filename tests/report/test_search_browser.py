@@ -30,7 +30,7 @@ def problems() -> list[SearchedProblem]:
         ["z seven. The answer is 5."],
     ]
     hostile = [[f"We add. {SCRIPT}\n", f"{IMAGE} Two. {ARABIC}"], [TURNED], [f"{SCRIPT}\n", "The answer is 5."]]
-    large, _ = grown_tree(7, LARGE)
+    large = grown_tree(7, LARGE)
     named = [
         written_problem(chains, 0, source_id="branched", confidence=0.875, trusted=True),
         written_problem(hostile, 1, source_id=f"hostile-{IMAGE}", problem=f"What? {IMAGE}{SCRIPT}", final_answer=IMAGE),

@@ -1,13 +1,16 @@
 """Makes the records that analyses of `search` begin with, by hand and at random."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from pipeline.analysis.searches.records import Candidates, ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import SearchRun
 
 Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""
+Row = dict[str, Any]
 
 
 def searched(
@@ -22,27 +25,48 @@ def searched(
     policy_tokens: int = 100,
     scorer_tokens: int = 0,
     seconds: float = 1.0,
-) -> ProblemSearch:
-    return ProblemSearch(
-        problem_id=problem,
-        known=known,
-        right=right if known else None,
-        has_choice=has_choice,
-        confidence=confidence,
-        trusted=trusted,
-        policy_tokens=policy_tokens,
-        scorer_tokens=scorer_tokens,
-        seconds=seconds,
-        candidates=Candidates(
-            scores=np.array([np.nan if score is None else score for score, _ in chains], dtype=np.float64),
-            right=np.array([right is True for _, right in chains], dtype=np.bool_),
-            graded=np.array([right is not None for _, right in chains], dtype=np.bool_),
-        ),
-    )
+    texts: Sequence[tuple[int, int]] = (),
+) -> Row:
+    """A row of the searches of a run. `texts`: how many candidates have each text, and the tokens that it cost the scorer."""
+    return {
+        "problem_id": problem,
+        "known": known,
+        "unreadable": False,
+        "given": False,
+        "right": right if known else None,
+        "chosen": 0 if has_choice else None,
+        "confidence": confidence,
+        "trusted": trusted,
+        "policy_tokens": policy_tokens,
+        "scorer_computed": scorer_tokens,
+        "seconds": seconds,
+        "scores": [score for score, _ in chains],
+        "outcomes": [right for _, right in chains],
+        "texts": [count for count, _ in texts],
+        "computed": [tokens for _, tokens in texts],
+    }
+
+
+_TYPES: dict[str, pl.DataType] = {
+    **{name: pl.Boolean() for name in ("right", "trusted")},
+    "chosen": pl.Int32(),
+    "confidence": pl.Float64(),
+    "scores": pl.List(pl.Float64),
+    "outcomes": pl.List(pl.Boolean),
+    **{name: pl.List(pl.Int64) for name in ("texts", "computed")},
+}
+
+
+def frame_of(searches: Sequence[Row]) -> pl.DataFrame:
+    return pl.DataFrame(searches, schema=dict.fromkeys(searched()), schema_overrides=_TYPES)
+
+
+def rows_of(run: SearchRun) -> list[Row]:
+    return run.searches.to_dicts()
 
 
 def run_of(
-    searches: Sequence[ProblemSearch],
+    searches: Sequence[Row],
     *,
     name: str = "run",
     method: str = "best_of_n",
@@ -60,7 +84,7 @@ def run_of(
         calibrated=calibrated,
         independent=independent,
         settings={"search.method": method, "search.n": n} if settings is None else settings,
-        searches=tuple(searches),
+        searches=frame_of(searches),
     )
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
-from pipeline.searches.ids import node_id, prefix_id
-from pipeline.searches.log import root_of
+from pipeline.searches.log import node_id, prefix_id, root_of
 from pipeline.searches.machine import Machine
 from tests.searches.worlds import Pick, in_order, run
 

@@ -1,6 +1,5 @@
 """What n of a run's chains achieve and cost, against enumeration of all parts of n."""
 
-from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 
@@ -38,7 +37,9 @@ def test_the_best_of_n_is_the_mean_over_all_parts_of_n(of: list[Chain], data: st
     parts = list(combinations(range(len(of)), n))
     tops = [[at for at in part if of[at] in best_among(tuple(of[each] for each in part))] for part in parts]
     wanted = fmean(fmean(values[at] for at in top) for top in tops)
-    assert best_of_each(searched(chains=of).candidates.scores, values[:, None], [n])[0, 0] == pytest.approx(wanted)
+    assert best_of_each(np.array([score for score, _ in of], dtype=np.float64), values[:, None], [n])[
+        0, 0
+    ] == pytest.approx(wanted)
 
 
 @given(chains, st.data())
@@ -100,8 +101,8 @@ def test_the_scorer_computes_chains_with_equal_texts_once(texts: list[tuple[int,
     """Over all choices of n chains, the tokens of their different texts."""
     chains = [text for text, (count, _) in enumerate(texts) for _ in range(count)]
     computed = sum(tokens for _, tokens in texts)
-    one = searched("a", [(0.5, True)] * len(chains), policy_tokens=60, scorer_tokens=computed + others)
-    run = run_of([replace(one, candidates=replace(one.candidates, scored=tuple(texts)))])
+    of = [(0.5, True)] * len(chains)
+    run = run_of([searched("a", of, policy_tokens=60, scorer_tokens=computed + others, texts=texts)])
     sizes = range(1, len(chains) + 1)
     for size, (policy, scorer) in zip(sizes, tokens_of_chains(run, sizes)[0].tolist(), strict=True):
         drawn = [sum(texts[text][1] for text in set(chosen)) for chosen in combinations(chains, size)]

@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.analysis.searches.figures import summary
-from pipeline.analysis.searches.records import ProblemSearch
-from pipeline.analysis.searches.sentences import claim_sentences
 from pipeline.analysis.select.searches import compare_searches
-from tests.searches.outcomes import best_of, run_of, searched
+from tests.searches.outcomes import best_of, frame_of, rows_of, run_of
 
 OWN = {"search.method": "best_of_n", "search.n": 16, "policy.model": "one", "staged_input": "a"}
 SIXTEEN = replace(best_of(16, 40, np.random.default_rng(1)), name="sixteen", settings=OWN)
@@ -17,7 +14,7 @@ FOUR = replace(
 )
 BEAM = replace(
     run_of(
-        [replace(each, policy_tokens=100, scorer_tokens=60, right=True) for each in SIXTEEN.searches[:30]],
+        [{**each, "policy_tokens": 100, "scorer_computed": 60, "right": True} for each in rows_of(SIXTEEN)[:30]],
         name="beam",
         method="beam",
         independent=False,
@@ -46,35 +43,7 @@ def test_a_run_on_more_problems_says_the_same_of_common_ones() -> None:
 
 
 def test_chains_for_best_of_k_are_the_first_that_are_independent_and_scored() -> None:
-    unscored = replace(SIXTEEN, name="unscored", searches=tuple(map(without_scores, SIXTEEN.searches)))
+    searches = frame_of([{**each, "scores": [None] * 16} for each in rows_of(SIXTEEN)])
+    unscored = replace(SIXTEEN, name="unscored", searches=searches)
     assert compare_searches([BEAM, unscored, FOUR, SIXTEEN], seed=0).against == "four"
     assert compare_searches([BEAM, unscored], seed=0).against is None
-
-
-def without_scores(search: ProblemSearch) -> ProblemSearch:
-    of = search.candidates
-    return replace(search, candidates=replace(of, scores=np.full(len(of.scores), np.nan)))
-
-
-def test_runs_without_a_common_problem_have_no_figures() -> None:
-    found = compare_searches([SIXTEEN, run_of([searched("other")])], seed=0)
-    assert (found.problems, found.left_out, found.runs) == (0, 41, ())
-
-
-def test_what_is_not_claimed_is_counted() -> None:
-    of = [
-        searched("a", right=True, policy_tokens=10, scorer_tokens=4, seconds=2),
-        searched("b", right=False, has_choice=False, policy_tokens=20, scorer_tokens=0, seconds=0),
-        searched("c", right=None, policy_tokens=30, scorer_tokens=8, seconds=1),
-        searched("d", known=False, policy_tokens=40, scorer_tokens=0, seconds=1),
-    ]
-    found = summary(run_of(of), seed=0)
-    assert (found.searches, found.unknown, found.ungraded, found.without_choice) == (4, 1, 1, 1)
-    assert found.accuracy.value == 0.5
-    assert (found.policy_tokens, found.scorer_tokens, found.total_tokens, found.seconds) == (25, 3, 28, 1)
-    assert list(claim_sentences(found)) == [
-        "accuracy is not claimed for 2 of 4 searches (50 %): 1 without a known answer, 1 whose chosen answer "
-        "cannot be graded",
-        "1 search without a chain, counted as wrong",
-    ]
-    assert not list(claim_sentences(summary(run_of(of[:1]), seed=0)))

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.searches.coverage import COVERAGES, Coverage, coverage
 from pipeline.analysis.searches.sentences import trust_sentences
-from tests.searches.outcomes import searched
+from tests.searches.outcomes import frame_of, searched
 
 Choice = tuple[float | None, bool]
 
 
 def covered(choices: list[Choice], *coverages: float) -> Coverage:
     of = [searched(f"p{at}", confidence=confidence, right=right) for at, (confidence, right) in enumerate(choices)]
-    return coverage(of, 0, coverages)
+    return coverage(frame_of(of), 0, coverages)
 
 
 def accuracies(found: Coverage) -> list[float | None]:
@@ -102,16 +102,16 @@ def test_searches_of_one_problem_are_resampled_together() -> None:
     widths = [
         (point.accuracy.high or 0) - (point.accuracy.low or 0)
         for of in (one, four)
-        for point in coverage(of, 0, [1.0]).points
+        for point in coverage(frame_of(of), 0, [1.0]).points
     ]
     assert widths[0] == pytest.approx(widths[1], rel=0.1)
 
 
 def test_without_a_claim_or_a_confidence_there_is_no_curve() -> None:
-    assert coverage([searched("a", confidence=0.5, right=None)], 0).points == ()
-    found = coverage([searched("a", right=True), searched("b", right=False)], 0)
+    assert coverage(frame_of([searched("a", confidence=0.5, right=None)]), 0).points == ()
+    found = coverage(frame_of([searched("a", right=True), searched("b", right=False)]), 0)
     assert (found.points, found.searches) == ((), 2)
-    assert coverage([], 0) == Coverage(searches=0, points=(), trust=None)
+    assert coverage(frame_of([]), 0) == Coverage(searches=0, points=(), trust=None)
 
 
 def test_what_is_trusted_is_counted_over_all_searches() -> None:
@@ -122,7 +122,7 @@ def test_what_is_trusted_is_counted_over_all_searches() -> None:
         searched("d", confidence=0.5, trusted=False, right=True),
         searched("e", trusted=False, right=False, has_choice=False),
     ]
-    trust = coverage(of, 0).trust
+    trust = coverage(frame_of(of), 0).trust
     assert trust is not None
     assert (trust.searches, trust.trusted, trust.claimed) == (5, 3, 2)
     assert (trust.share.value, trust.accuracy.value, trust.accuracy_of_others.value) == pytest.approx((0.6, 0.5, 0.5))
@@ -136,14 +136,14 @@ def test_what_is_trusted_is_counted_over_all_searches() -> None:
 @pytest.mark.parametrize(("right", "calibrated", "warned"), [(60, True, True), (60, False, False), (96, True, False)])
 def test_a_promise_that_is_not_kept_is_said(right: int, calibrated: bool, warned: bool) -> None:
     of = [searched(f"p{at}", confidence=0.97, trusted=True, right=at < right) for at in range(100)]
-    trust = coverage(of, 0).trust
+    trust = coverage(frame_of(of), 0).trust
     assert trust is not None
     said = " ".join(trust_sentences(trust, 0.95, calibrated=calibrated))
     assert ("less than search.accept=0.95 promises" in said) == warned
 
 
 def test_trust_without_a_known_answer_claims_nothing() -> None:
-    trust = coverage([searched("a", confidence=0.99, trusted=True, known=False)], 0).trust
+    trust = coverage(frame_of([searched("a", confidence=0.99, trusted=True, known=False)]), 0).trust
     assert trust is not None
     assert list(trust_sentences(trust, None, calibrated=True)) == [
         "100 % (21 to 100) of 1 search are trusted",

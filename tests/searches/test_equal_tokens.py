@@ -12,7 +12,7 @@ from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import best_of as best_of_run
-from tests.searches.outcomes import run_of, searched
+from tests.searches.outcomes import frame_of, rows_of, run_of, searched
 
 pytestmark = pytest.mark.slow
 
@@ -21,14 +21,17 @@ CHAINS = best_of_run(8, 60, np.random.default_rng(3))
 
 def with_tokens(tokens: int, run: SearchRun = CHAINS) -> SearchRun:
     """The choices of a run as if each problem had cost so much of the policy, and nothing of the scorer."""
-    return replace(run, searches=tuple(replace(each, policy_tokens=tokens, scorer_tokens=0) for each in run.searches))
+    return spending(run, tokens, 0)
+
+
+def spending(run: SearchRun, policy: int, scorer: int) -> SearchRun:
+    searches = [{**each, "policy_tokens": policy, "scorer_computed": scorer} for each in rows_of(run)]
+    return replace(run, searches=frame_of(searches))
 
 
 def accuracy_of_best_of(n: int) -> float:
     """By the other implementation of best-of-n, one problem at a time."""
-    return fmean(
-        best_of(each.candidates.scores.tolist(), each.candidates.right.tolist(), n) for each in CHAINS.searches
-    )
+    return fmean(best_of(each["scores"], each["outcomes"], n) for each in rows_of(CHAINS))
 
 
 def values(found: EqualTokens) -> tuple[float, float, float]:
@@ -49,10 +52,8 @@ def test_whole_k_is_the_exact_expectation(n: int) -> None:
 
 @given(st.floats(1, 8))
 def test_between_two_whole_k_the_chance_is_between_theirs(k: float) -> None:
-    run = with_tokens(round(1000 * k), run_of(CHAINS.searches))
-    chains = replace(
-        CHAINS, searches=tuple(replace(each, policy_tokens=7000, scorer_tokens=1000) for each in CHAINS.searches)
-    )
+    run = with_tokens(round(1000 * k), run_of(rows_of(CHAINS)))
+    chains = spending(CHAINS, 7000, 1000)
     found = at_equal_tokens(run, chains, seed=0)
     assert found.k == pytest.approx(round(1000 * k) / 1000)
     below = min(7, int(found.k))
@@ -71,9 +72,9 @@ def test_k_knows_that_repeated_chains_are_scored_once() -> None:
     """Eight chains of two texts: 10 tokens each to write, and 70 to score a text. Two chains cost 20, and 70 for one text or
     140 for two, of which the chance is 4 / 7."""
     eight = searched("a", [(0.5, True)] * 8, policy_tokens=80, scorer_tokens=140)
-    chains = run_of([replace(eight, candidates=replace(eight.candidates, scored=((4, 70), (4, 70))))])
+    chains = run_of([{**eight, "texts": [4, 4], "computed": [70, 70]}])
     for tokens, k in ((80, 1), (20 + 30 + 80, 2), (105, 1.5), (220, 8)):
-        found = at_equal_tokens(run_of([replace(eight, policy_tokens=tokens, scorer_tokens=0)]), chains, seed=0)
+        found = at_equal_tokens(with_tokens(tokens, chains), chains, seed=0)
         assert found.k == pytest.approx(k)
         assert found.in_range
     assert found.most_tokens == pytest.approx(220)
@@ -88,7 +89,7 @@ def test_more_or_fewer_tokens_than_there_are_chains_for_are_out_of_range(tokens:
 
 
 def test_no_chains_are_out_of_range() -> None:
-    none = run_of([replace(each, policy_tokens=0, scorer_tokens=0) for each in CHAINS.searches])
+    none = run_of(rows_of(with_tokens(0)))
     assert not at_equal_tokens(CHAINS, none, seed=0).in_range
     without = run_of([searched("p", has_choice=False)])
     assert not at_equal_tokens(without, without, seed=0).in_range
@@ -100,9 +101,9 @@ def test_the_difference_is_paired() -> None:
     problems = [rng.random() < 0.5 for _ in range(400)]
     of = [searched(f"p{at}", [(0.5, easy)] * 4, right=easy, policy_tokens=40) for at, easy in enumerate(problems)]
     # In one of 40 problems, the other run is right where best-of-4 is wrong.
-    flipped = [replace(each, right=True) if at % 40 == 0 else each for at, each in enumerate(of)]
+    flipped = [{**each, "right": True} if at % 40 == 0 else each for at, each in enumerate(of)]
     found = at_equal_tokens(run_of(flipped), run_of(of), seed=0)
-    gained = sum(each.right is True for each in flipped) - sum(problems)
+    gained = sum(each["right"] is True for each in flipped) - sum(problems)
     assert gained > 0
     assert found.difference.value == pytest.approx(gained / 400)
     assert found.difference.low is not None
@@ -120,7 +121,7 @@ def test_the_interval_knows_that_k_is_uncertain() -> None:
     rng = np.random.default_rng(7)
     of = [searched(f"p{at}", [(0.9, True), (0.1, False)], policy_tokens=20) for at in range(300)]
     tokens = rng.choice([10, 20], 300).tolist()
-    spent = [replace(each, policy_tokens=own) for each, own in zip(of, tokens, strict=True)]
+    spent = [{**each, "policy_tokens": own} for each, own in zip(of, tokens, strict=True)]
     found = at_equal_tokens(run_of(spent), run_of(of), seed=0)
     assert found.best_of_k.low is not None
     assert found.best_of_k.high is not None
@@ -136,7 +137,7 @@ def test_only_problems_that_both_claim_are_compared() -> None:
         searched("c", [(0.5, False)], right=False, policy_tokens=10),
         searched("d", [(0.5, False)], known=False, policy_tokens=10),
     ]
-    run = [replace(of[0], right=None), replace(of[1], right=True), replace(of[2], right=True), of[3]]
+    run = [{**each, "right": right} for each, right in zip(of, [None, True, True, None], strict=True)]
     found = at_equal_tokens(run_of(run), run_of(of), seed=0)
     assert found.problems == 1
     assert values(found) == (1, 0, 1)
@@ -156,7 +157,7 @@ def test_intervals_hold_what_they_promise() -> None:
             own = rng.random(2) < chance
             chains = list(zip(scores.tolist(), right.tolist(), strict=True))
             of.append((searched(f"p{at:03d}", chains, policy_tokens=40), bool(own[0])))
-        run = run_of([replace(each, right=own, policy_tokens=20) for each, own in of])
+        run = run_of([{**each, "right": own, "policy_tokens": 20} for each, own in of])
         found = at_equal_tokens(run, run_of([each for each, _ in of]), seed=0).difference
         assert found.low is not None
         assert found.high is not None

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.searches.base import Node, Sample
-from pipeline.searches.ids import node_id, prefix_id
-from pipeline.searches.log import root_of
+from pipeline.searches.log import node_id, prefix_id, root_of
 
 texts = st.lists(st.text(max_size=8), max_size=4)
 

@@ -7,11 +7,12 @@ import pytest
 
 from pipeline.config.choices import Aggregation
 from pipeline.searches.base import Ask, Sample, Stop
-from pipeline.searches.log import given_nodes
+from pipeline.searches.log import first_nodes
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES
 from pipeline.searches.settings import RegenerateFrom
 from tests.searches.scripted import PROBLEM, Scripted, chosen, whole_chains, written
+from tests.searches.trees import chain_of
 from tests.searches.worlds import TreeWorld, WorldKind, found_by, problem_of, run, search_of, shuffled, task_of
 
 METHODS = sorted(SEARCHES.our_settings())
@@ -303,8 +304,8 @@ def test_the_weakest_step_is_another_start() -> None:
 def test_the_chain_of_the_input_is_the_first() -> None:
     steps = {"": ["a"], "a": ["1"], "x": ["2"]}
     world = Scripted(steps, {"a": 0.5, "a 1": 0.5, "x": 0.8, "x 9": 0.1, "x 2": 0.95})
-    given = given_nodes(world.root, PROBLEM, "given", ["x", "9"], "9")
-    found = world.found(search_of("regenerate", n=1, chains=1), given=given)
+    _, *given = first_nodes(chain_of(PROBLEM, ("x", "9"), "9"))
+    found = world.found(search_of("regenerate", n=1, chains=1), given=tuple(given))
     assert [written(sample.node) for sample in world.samples] == ["x"]
     assert [written(node) for node in found.candidates] == ["x 9", "x 2"]
     assert chosen(found) == "x 2"

@@ -20,7 +20,7 @@ from tests.searches.trees import grown_tree, written_problem
 
 @given(st.integers(0, 10_000), st.integers(1, 120), st.integers(1, 60))
 def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, samples: int, most: int) -> None:
-    tree, _ = grown_tree(seed, samples)
+    tree = grown_tree(seed, samples)
     found = pruned(tree, most)
     kept = found.nodes
     assert len(kept) - 1 == min(len(tree.nodes) - 1, max(most, len(tree.path)))
@@ -42,7 +42,7 @@ def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, sampl
 
 @given(st.integers(0, 10_000), st.integers(0, 60))
 def test_the_page_has_the_tree_as_it_is(seed: int, samples: int) -> None:
-    tree, _ = grown_tree(seed, samples)
+    tree = grown_tree(seed, samples)
     problem = SearchedProblem(search=written_problem([["a"]]).search, tree=tree, answers=())
     found = json.loads(problem_json(problem))
     assert found["parents"] == [-1 if node.parent is None else node.parent for node in tree.nodes]

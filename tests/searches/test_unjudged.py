@@ -3,14 +3,13 @@ chains, gates that nothing passes."""
 
 import re
 from pathlib import Path
-from statistics import fmean
 
 import polars as pl
 import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.searches.equal_tokens import tokens_of_chains
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_search import stored_search
 from tests.searches.runs import search_in, sums
@@ -77,16 +76,16 @@ def test_a_chain_of_a_problem_with_another_answer_is_rejected(tmp_path: Path) ->
 def test_what_chains_cost_is_read_from_the_log(tmp_path: Path) -> None:
     """Of 40 chains of a small tree many have equal texts. Each text is scored once."""
     words = ("search=best_of_n", "search.n=40", "policy.lab.depth=2", "scorer.lab.depth=2")
-    run = search_run(stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words)))), "a")
+    stored = stored_search(storage_at(str(search_in(tmp_path / "a", sums(3), *words))))
+    run = search_run(stored, "a", finished_searches(stored))
     assert run.independent
-    for each in run.searches:
-        scored = each.candidates.scored
-        assert sum(count for count, _ in scored) == 40
-        assert len(scored) < 40
-        assert sum(tokens for _, tokens in scored) == each.scorer_tokens
+    for each in run.searches.iter_rows(named=True):
+        assert sum(each["texts"]) == 40
+        assert len(each["texts"]) < 40
+        assert sum(each["computed"]) == each["scorer_computed"]
     first, last = tokens_of_chains(run, [1, 40]).mean(axis=0)
     assert last.tolist() == pytest.approx(
-        [fmean(each.policy_tokens for each in run.searches), fmean(each.scorer_tokens for each in run.searches)]
+        [run.searches["policy_tokens"].mean(), run.searches["scorer_computed"].mean()]
     )
     assert first[0] == pytest.approx(last[0] / 40)
     assert first[1] > 2 * last[1] / 40

@@ -18,8 +18,7 @@ from pipeline.engines.oracle_tree import Path, Shape, Tree, uniform
 from pipeline.graders.answer_groups import answer_groups
 from pipeline.scorers.oracle import logit, noise_in_tree
 from pipeline.searches.base import WHOLE, Ask, Found, Node, Sample, Score, Search, StepScore, Task, path_of, wrong_found
-from pipeline.searches.ids import node_id, prefix_id
-from pipeline.searches.log import root_of
+from pipeline.searches.log import node_id, prefix_id, root_of
 from pipeline.searches.machine import Machine
 from pipeline.searches.registry import SEARCHES, search_for
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
-from pipeline.analysis.searches.estimates import problem_means, share_over, with_ends
-from pipeline.analysis.searches.records import ProblemSearch
+from pipeline.analysis.searches.records import means_of, share_over, with_ends
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Ints, interval
 
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)
@@ -56,26 +56,25 @@ class Coverage:
     trust: Trust | None
 
 
-def coverage(searches: Sequence[ProblemSearch], seed: int, coverages: Sequence[float] = COVERAGES) -> Coverage:
-    """Accuracy against coverage. No points where no confidence is stated, or accuracy is claimed for no search."""
-    claimed = [each for each in searches if each.right is not None]
-    stated = any(each.confidence is not None for each in claimed)
+def coverage(searches: pl.DataFrame, seed: int, coverages: Sequence[float] = COVERAGES) -> Coverage:
+    """Accuracy against coverage of the searches of a `SearchRun`. No points where no confidence is stated, or accuracy is
+    claimed for no search."""
+    claimed = searches.filter(pl.col("right").is_not_null())
     return Coverage(
-        searches=len(claimed),
-        points=tuple(_points(claimed, seed, coverages)) if stated else (),
-        trust=_trust(searches, seed) if any(each.trusted is not None for each in searches) else None,
+        searches=claimed.height,
+        points=tuple(_points(claimed, seed, coverages)) if claimed["confidence"].count() else (),
+        trust=_trust(searches, seed) if searches["trusted"].count() else None,
     )
 
 
-def _points(claimed: Sequence[ProblemSearch], seed: int, coverages: Sequence[float]) -> list[CoveragePoint]:
-    confidence = np.array([-np.inf if each.confidence is None else each.confidence for each in claimed])
-    order = np.argsort(-confidence, kind="stable")
-    ranked = confidence[order]
-    right = np.array([each.right for each in claimed], dtype=np.float64)[order]
-    _, problems = np.unique(np.array([each.problem_id for each in claimed], dtype=np.str_)[order], return_inverse=True)
+def _points(claimed: pl.DataFrame, seed: int, coverages: Sequence[float]) -> list[CoveragePoint]:
+    claimed = claimed.sort("confidence", descending=True, nulls_last=True, maintain_order=True)
+    ranked = claimed["confidence"].fill_null(-np.inf).to_numpy()
+    right = claimed["right"].cast(pl.Float64).to_numpy()
+    _, problems = np.unique(claimed["problem_id"].to_numpy().astype(np.str_), return_inverse=True)
     blocks = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
     shares = np.array(coverages)
-    values = _accuracies(np.ones((1, len(claimed))), right, blocks, shares)[0]
+    values = _accuracies(np.ones((1, len(ranked))), right, blocks, shares)[0]
     resampled = _resampled(right, problems, blocks, shares, seed)
     tail = (1 - CONFIDENCE) / 2
     found = []
@@ -120,18 +119,14 @@ def _resampled(right: Floats, problems: Ints, blocks: Ints, shares: Floats, seed
     return np.concatenate([_accuracies(weights, right, blocks, shares) for weights in drawn])
 
 
-def _trust(searches: Sequence[ProblemSearch], seed: int) -> Trust:
-    trusted = np.array([each.trusted is True for each in searches])
-    right = np.array([np.nan if each.right is None else float(each.right) for each in searches])
-    columns = [trusted.astype(np.float64), np.where(trusted, right, np.nan), np.where(trusted, np.nan, right)]
-    means = problem_means([each.problem_id for each in searches], np.column_stack(columns))
-    share, accuracy, others = (share_over(means[:, at], seed) for at in range(len(columns)))
-    return Trust(
-        searches=len(searches),
-        trusted=int(trusted.sum()),
-        claimed=int((trusted & ~np.isnan(right)).sum()),
-        highest=max((each.confidence for each in searches if each.confidence is not None), default=None),
-        share=share,
-        accuracy=accuracy,
-        accuracy_of_others=others,
+def _trust(searches: pl.DataFrame, seed: int) -> Trust:
+    trusted, right = pl.col("trusted").fill_null(value=False), pl.col("right").cast(pl.Float64)
+    means = means_of(searches, trusted, pl.when(trusted).then(right), pl.when(~trusted).then(right))
+    share, accuracy, others = (share_over(column, seed) for column in means.T)
+    counts = searches.select(
+        searches=pl.len(),
+        trusted=trusted.sum(),
+        claimed=(trusted & right.is_not_null()).sum(),
+        highest=pl.col("confidence").max(),
     )
+    return Trust(**counts.row(0, named=True), share=share, accuracy=accuracy, accuracy_of_others=others)

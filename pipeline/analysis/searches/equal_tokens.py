@@ -9,19 +9,22 @@ C(C - 1 - i, k - 1) of the C(C, k) parts. Candidates with equal scores share the
 choice that is not graded is no claim: the chance of a problem is P(the choice is right, given that it is graded).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from pipeline.analysis.searches.estimates import problem_means, resampling, with_ends
-from pipeline.analysis.searches.records import ProblemSearch, SearchRun
+from pipeline.analysis.searches.records import SearchRun, problem_means, resampling, with_ends
 from pipeline.core.statistics import Floats, Interval, share
 
 _ROUNDING = 1e-9
 """A k that is this much too small or large is in range."""
 _PER_SIZE = 3
+Search = Mapping[str, Any]
+"""A row of `SearchRun.searches`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,8 @@ class EqualTokens:
 def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens:
     """Compare the choices of `run` with the best of as many chains as cost the same. `chains`: a run of independent chains with
     scores, of the same problems. The interval also covers what is not known of k: each resample has its own."""
-    most = max((len(each.candidates.scores) for each in chains.searches), default=0)
-    spent = np.array([[each.policy_tokens + each.scorer_tokens] for each in run.searches], dtype=np.float64)
-    tokens = problem_means(run.problem_ids, spent)[:, 0]
+    most = max((len(each) for each in chains.searches["scores"].drop_nulls()), default=0)
+    tokens = run.means(pl.col("policy_tokens") + pl.col("scorer_computed"))[:, 0]
     costs = tokens_of_chains(chains, range(1, max(1, most) + 1)).sum(axis=2)
     k = float(_number_for(tokens.mean(), costs.mean(axis=0))) if costs.any() else float("inf")
     found = EqualTokens(
@@ -58,7 +60,7 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     )
     if not most or not found.in_range:
         return found
-    right = problem_means(run.problem_ids, rights(run)[:, None])
+    right = run.means("right")
     best = best_chances(chains, range(1, most + 1))
     both = ~np.isnan(right) & ~np.isnan(best)
     # For each k: whether both are defined, and the two chances where they are.
@@ -103,14 +105,19 @@ def best_of_each(scores: Floats, values: Floats, sizes: Sequence[int]) -> Floats
 def best_chances(run: SearchRun, sizes: Sequence[int]) -> Floats:
     """P(the best-scored of n candidates is right), for each problem of a run of independent chains, sorted by id: (problems,
     sizes). NaN where it is not defined."""
-    return problem_means(run.problem_ids, np.array([_best(each, sizes) for each in run.searches]))
+    return _means(run, [_best(each, sizes) for each in run.searches.iter_rows(named=True)])
 
 
-def _best(search: ProblemSearch, sizes: Sequence[int]) -> Floats:
-    of = search.candidates
-    if not search.known or not len(of.scores):
-        return np.full(len(sizes), 0.0 if search.known else np.nan)
-    right, graded = best_of_each(of.scores, np.column_stack([of.right, of.graded]).astype(np.float64), sizes).T
+def _means(run: SearchRun, values: Sequence[Floats]) -> Floats:
+    return problem_means(run.searches["problem_id"].to_list(), np.array(values))
+
+
+def _best(search: Search, sizes: Sequence[int]) -> Floats:
+    if not search["known"] or not search["scores"]:
+        return np.full(len(sizes), 0.0 if search["known"] else np.nan)
+    outcomes = [(outcome is True, outcome is not None) for outcome in search["outcomes"]]
+    scores = np.array(search["scores"], dtype=np.float64)
+    right, graded = best_of_each(scores, np.array(outcomes, dtype=np.float64), sizes).T
     return share(right, graded)
 
 
@@ -119,21 +126,20 @@ def tokens_of_chains(run: SearchRun, sizes: Sequence[int]) -> Floats:
 
     The scorer computes chains with equal texts once, so n of many chains cost it more than n times the mean. Tokens of chains
     that came to nothing are spread over the others. For more chains than a problem has, they go on in proportion."""
-    spent = [np.stack(_tokens(each, run.n, sizes), axis=1).ravel() for each in run.searches]
-    means = problem_means(run.problem_ids, np.array(spent, dtype=np.float64).reshape(len(spent), 2 * len(sizes)))
-    return means.reshape(-1, len(sizes), 2)
+    spent = [np.stack(_tokens(each, run.n, sizes), axis=1).ravel() for each in run.searches.iter_rows(named=True)]
+    return _means(run, spent).reshape(-1, len(sizes), 2)
 
 
-def _tokens(search: ProblemSearch, n: int, sizes: Sequence[int]) -> tuple[Floats, Floats]:
+def _tokens(search: Search, n: int, sizes: Sequence[int]) -> tuple[Floats, Floats]:
     """The expected tokens of the policy and of the scorer for each of `sizes` chains of a search."""
-    chains, scored = len(search.candidates.scores) or n, search.candidates.scored
+    chains = len(search["scores"] or ()) or n
     wanted = np.array(sizes, dtype=np.float64)
     drawn = np.minimum(wanted, chains)
-    counts, tokens = (np.array([each[at] for each in scored], dtype=np.float64) for at in (0, 1))
+    counts, tokens = (np.array(search[name] or (), dtype=np.float64) for name in ("texts", "computed"))
     computed = (1 - _all_missed(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
-    others = search.scorer_tokens - float(tokens.sum())
+    others = search["scorer_computed"] - float(tokens.sum())
     scorer = (computed + others * drawn / chains) * wanted / drawn
-    return wanted * search.policy_tokens / chains, scorer
+    return wanted * search["policy_tokens"] / chains, scorer
 
 
 def _all_missed(counts: Floats, chains: int) -> Floats:
@@ -141,11 +147,6 @@ def _all_missed(counts: Floats, chains: int) -> Floats:
     k = np.arange(chains, dtype=np.float64)[None, :]
     missed = np.cumprod(np.maximum(0.0, chains - counts[:, None] - k) / (chains - k), axis=1)
     return np.hstack([np.ones((len(counts), 1)), missed])
-
-
-def rights(run: SearchRun) -> Floats:
-    """1.0 for each search whose choice is right, 0.0 where it is wrong, NaN where accuracy is not claimed: (searches,)."""
-    return np.array([np.nan if each.right is None else float(each.right) for each in run.searches])
 
 
 def _number_for(tokens: Floats, costs: Floats) -> Floats:

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
+import polars as pl
 
 from pipeline.analysis.searches.coverage import Coverage, coverage
-from pipeline.analysis.searches.equal_tokens import EqualTokens, rights
-from pipeline.analysis.searches.estimates import problem_means, share_over
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.equal_tokens import EqualTokens
+from pipeline.analysis.searches.records import SearchRun, share_over
 from pipeline.core.statistics import Interval
 
 
@@ -87,28 +86,26 @@ class RunSummary:
 
 def summary(run: SearchRun, seed: int) -> RunSummary:
     """The line of a run with at least one search."""
-    columns = [
-        rights(run),
-        np.array([each.policy_tokens for each in run.searches], dtype=np.float64),
-        np.array([each.scorer_tokens for each in run.searches], dtype=np.float64),
-        np.array([each.seconds for each in run.searches]),
-        np.array([len(each.candidates.scores) for each in run.searches], dtype=np.float64),
-    ]
-    ungraded = [each for each in run.searches if each.known and each.right is None]
-    means = problem_means(run.problem_ids, np.column_stack(columns))
-    policy, scorer, seconds, chains = (float(mean) for mean in means[:, 1:].mean(axis=0))
+    chains = pl.col("scores").list.len().fill_null(0)
+    means = run.means("right", "policy_tokens", "scorer_computed", "seconds", chains)
+    policy, scorer, seconds, chains_each = (float(mean) for mean in means[:, 1:].mean(axis=0))
+    known, unreadable, chosen = pl.col("known"), pl.col("unreadable"), pl.col("chosen")
+    ungraded = known & pl.col("right").is_null()
+    counts = run.searches.select(
+        searches=pl.len(),
+        unknown=(~known).sum(),
+        unreadable=(ungraded & unreadable).sum(),
+        ungraded=(ungraded & ~unreadable).sum(),
+        without_choice=(known & chosen.is_null()).sum(),
+    )
     return RunSummary(
         name=run.name,
         method=run.method,
         n=run.n,
         problems=len(means),
-        searches=len(run.searches),
-        unknown=sum(not each.known for each in run.searches),
-        unreadable=sum(each.unreadable for each in ungraded),
-        ungraded=sum(not each.unreadable for each in ungraded),
-        without_choice=sum(each.known and not each.has_choice for each in run.searches),
+        **counts.row(0, named=True),
         given=run.given,
-        chains=chains,
+        chains=chains_each,
         accuracy=share_over(means[:, 0], seed),
         policy_tokens=policy,
         scorer_tokens=scorer,

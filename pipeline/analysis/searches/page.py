@@ -10,7 +10,7 @@ from pipeline.analysis.report.page import Inset, Page, Section, Table, Tile, foo
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
 from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
-from pipeline.analysis.searches.read import KNOWN, search_figures, search_run
+from pipeline.analysis.searches.read import finished_searches, search_figures, search_run
 from pipeline.analysis.searches.sentences import (
     UNREADABLE,
     claim_sentences,
@@ -29,12 +29,12 @@ from pipeline.core.formatting import (
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
-from pipeline.core.tables import CANDIDATES, SEARCHES
+from pipeline.core.tables import CANDIDATES
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
 from pipeline.storage.starts import Starts, read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_search import StoredSearch, search_input, stored_search
+from pipeline.storage.stored_search import StoredSearch, stored_search
 
 KIND = "search"
 STOPPED = {
@@ -44,24 +44,19 @@ STOPPED = {
     Stop.FAILED: "the problem killed engines",
 }
 """Why a search ended, in words."""
-_COLUMNS = (
-    *("row", "gold_answer", "chosen", "final_answer", "outcome", "verdict", "confidence", "trusted", "stopped"),
-    *("policy_tokens", "policy_prompt_tokens", "scorer_tokens", "scorer_computed", "seconds"),
-)
 _SEED = 0
 """Of the bootstrap. A page that is written again has the same figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRunData:
-    """What is shown of a run; it is about finished units. `searches`: one row per problem, without its text; `unreadable` marks
-    those with a known answer that the grader cannot read. `totals` and `figures`: None while no unit is finished. `scorer`:
-    identity of the scorer, empty where no problem has a candidate. `made_up`: why the steps are no evidence; empty where they
-    are."""
+    """What is shown of a run; it is about finished units. `searches`: see `finished_searches`. `figures`: None while no
+    unit is finished. `scorer`: identity of the scorer, empty where no problem has a candidate. `made_up`: why the
+    steps are no evidence; empty where they are."""
 
     stored: StoredSearch
     searches: pl.DataFrame
-    totals: SearchFigures | None
+    totals: SearchFigures
     figures: RunFigures | None
     scorer: str
     starts: Starts
@@ -76,24 +71,23 @@ class SearchRunData:
         """The run in a few lines."""
         if self.made_up:
             yield f"policy    {self.made_up}"
-        if self.totals is not None and self.figures is not None:
+        if self.figures is not None:
             yield from search_lines(self.totals, self.figures)
 
 
 def load_search_data(stored: StoredSearch) -> SearchRunData:
     """Raises StoreError for a missing or damaged file."""
-    frames = list(stored.frames(SEARCHES, _COLUMNS))
-    given = search_input(stored)
-    unreadable = pl.col("row").is_in(sorted(given.unreadable)).alias("unreadable")
+    searches = finished_searches(stored)
+    begun = searches.height > 0
     models = [str(each) for frame in stored.frames(CANDIDATES, ["model"]) for each in frame["model"].unique()]
     return SearchRunData(
         stored=stored,
-        searches=pl.concat(frames).with_columns(unreadable) if frames else pl.DataFrame(),
-        totals=search_figures(stored, given) if frames else None,
-        figures=run_figures(search_run(stored, "this run", given), _SEED) if frames else None,
+        searches=searches,
+        totals=search_figures(stored, searches),
+        figures=run_figures(search_run(stored, "this run", searches), _SEED) if begun else None,
         scorer=", ".join(dict.fromkeys(models)),
         starts=read_starts(stored.storage),
-        made_up=made_up_text(stored.identity, "steps") if frames else "",
+        made_up=made_up_text(stored.identity, "steps") if begun else "",
     )
 
 
@@ -117,7 +111,7 @@ def search_report(storage: Storage, config: ReportConfig) -> tuple[bytes, list[s
 def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ...]) -> Page:
     """The page. `browser`: None where no problem is finished."""
     sections: list[Section] = []
-    if found.totals is not None and found.figures is not None:
+    if found.figures is not None:
         sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
         title=found.stored.storage.run_dir,
@@ -168,13 +162,11 @@ def _banners(found: SearchRunData) -> list[str]:
     said = []
     if found.unfinished:
         done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
-        rest = "there is no result yet" if found.totals is None else done
+        rest = "there is no result yet" if found.figures is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
         said.append(f"{_sentence(found.made_up)}.")
-    if found.totals is not None and (
-        words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored)
-    ):
+    if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
         said.append(f"Scores: {words}.")
     if found.figures is not None:
         said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
@@ -185,7 +177,7 @@ def _banners(found: SearchRunData) -> list[str]:
 
 def _tiles(found: SearchRunData) -> list[Tile]:
     totals, figures = found.totals, found.figures
-    if totals is None or figures is None:
+    if figures is None:
         return []
     tiles = [_problem_tile(totals), _accuracy_tile(figures)]
     if (trust := figures.coverage.trust) is not None:
@@ -239,21 +231,21 @@ def _answers(searches: pl.DataFrame) -> Section:
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
-    ungraded = pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
+    known, ungraded = pl.col("known"), pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
     rows = (
         ("right", pl.col("verdict") == Verdict.CORRECT),
         ("wrong", pl.col("verdict") == Verdict.INCORRECT),
         (
             "no answer stated",
-            (pl.col("verdict") == Verdict.NO_ANSWER) | (~KNOWN & pl.col("final_answer").is_null() & _chosen()),
+            (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
         ),
-        ("cannot be graded", KNOWN & ungraded),
-        (UNREADABLE, KNOWN & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
+        ("cannot be graded", known & ungraded),
+        (UNREADABLE, known & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
         (
             "not graded: the policy could not end the chain",
-            KNOWN & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
+            known & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
         ),
-        ("no known answer", ~KNOWN & pl.col("final_answer").is_not_null()),
+        ("no known answer", ~known & pl.col("final_answer").is_not_null()),
         ("no chain", ~_chosen()),
     )
     counted = [(name, searches.filter(which.fill_null(value=False)).height) for name, which in rows]

@@ -1,52 +1,19 @@
-"""What the analyses of `search` begin with: a run, the search of each problem, and its candidates. Pure.
+"""What the analyses of `search` begin with: a run, with a row for the search of each problem, and means over problems. Pure.
 
 Accuracy is claimed only where the answer is known and the chosen answer is graded. A search that ends without a chain, or with
 a chain without an answer, is wrong there.
+
+Problems are the sampling units. A problem with several searches counts once, with their mean. A problem for which a figure is
+not defined (NaN) is left out of it. So the difference of two columns is over the problems that have both, and is paired.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
-from pipeline.core.statistics import Floats
-
-Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
-    """The candidates of a search, C of them. `scores` (C,): of the chains, NaN where one is missing. `right`, `graded` (C,): a
-    candidate that is not graded is not right. `scored`: for each text of a whole chain, how many candidates have it, and the
-    tokens that the scorer computed for it, which it does once; empty where that is not known."""
-
-    scores: Floats
-    right: Flags
-    graded: Flags
-    scored: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProblemSearch:
-    """The search of one problem. `known`: it has a known answer, or its choice has an outcome that the data give; `unreadable`:
-    the grader cannot read that answer. `given`: the input has a chain from which the search may start; nothing counts the
-    tokens of that. `right`: whether the chosen chain is, None where accuracy is not claimed. `has_choice`: False where no chain
-    could be sampled. `confidence`, `trusted`: see `tables.SearchColumns`. `policy_tokens`: all that the policy wrote;
-    `scorer_tokens`: those that the scorer computed. `seconds`: from its beginning to its end."""
-
-    problem_id: str
-    known: bool
-    right: bool | None
-    has_choice: bool
-    confidence: float | None
-    trusted: bool | None
-    policy_tokens: int
-    scorer_tokens: int
-    seconds: float
-    candidates: Candidates
-    unreadable: bool = False
-    given: bool = False
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Floats, Interval, Resampling, ratio, share, wilson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,8 +22,10 @@ class SearchRun:
     candidates are chains that were sampled whole and without regard to each other, a fixed number for each problem. So a part
     of them is what a smaller run would have. `settings`: what determines it, by dotted key.
 
-    A problem may have several searches, such as one for each chain that the input has.
-    """
+    `searches`: see `read.finished_searches`; a problem may have several, such as one for each chain that the input has. Of the
+    candidates of each, lists: `scores`, and `outcomes`, null where one is not graded. `texts`: how many candidates have the
+    same text of a whole chain, and `computed`: the tokens that the scorer computed for it, which it does once; 0 where that is
+    not known."""
 
     name: str
     method: str
@@ -65,19 +34,66 @@ class SearchRun:
     calibrated: bool
     independent: bool
     settings: Mapping[str, object]
-    searches: tuple[ProblemSearch, ...]
+    searches: pl.DataFrame
 
     @property
     def scored(self) -> bool:
         """Whether any candidate has a score."""
-        return any(not np.isnan(each.candidates.scores).all() for each in self.searches)
+        return self.searches["scores"].explode().count() > 0
 
     @property
     def given(self) -> int:
         """Searches that begin with a chain of the input."""
-        return sum(each.given for each in self.searches)
+        return int(self.searches["given"].sum())
 
-    @property
-    def problem_ids(self) -> list[str]:
-        """The problem of each search."""
-        return [each.problem_id for each in self.searches]
+    def means(self, *values: str | pl.Expr) -> Floats:
+        """The means of values over the searches of each problem, see `problem_means`."""
+        return means_of(self.searches, *values)
+
+
+def means_of(searches: pl.DataFrame, *values: str | pl.Expr) -> Floats:
+    """`SearchRun.means` of rows of `SearchRun.searches`."""
+    columns = [pl.col(each) if isinstance(each, str) else each for each in values]
+    found = searches.select(column.cast(pl.Float64).alias(str(at)) for at, column in enumerate(columns))
+    return problem_means(searches["problem_id"].to_list(), found.to_numpy())
+
+
+_ROUNDING = 1e-9
+
+
+def problem_means(problem_ids: Sequence[str], values: Floats) -> Floats:
+    """The means of the rows of `values` (rows, columns) that are of one problem: (problems, columns), sorted by the problems'
+    ids. NaN does not count; a mean of nothing is NaN."""
+    problems, place = np.unique(np.asarray(problem_ids, dtype=np.str_), return_inverse=True)
+    defined = ~np.isnan(values)
+    sums, counts = np.zeros((len(problems), values.shape[1])), np.zeros((len(problems), values.shape[1]))
+    np.add.at(sums, place, np.where(defined, values, 0.0))
+    np.add.at(counts, place, defined)
+    return share(sums, counts)
+
+
+def mean_over(values: Floats, seed: int) -> Interval:
+    """The mean of `values` (problems,) with its bootstrap interval."""
+    defined = ~np.isnan(values)
+    columns = np.column_stack([np.where(defined, values, 0.0), defined])[defined]
+    return resampling(seed).estimate(columns, ratio)
+
+
+def share_over(values: Floats, seed: int) -> Interval:
+    """`mean_over` of values that are shares; see `with_ends`."""
+    return with_ends(mean_over(values, seed), int((~np.isnan(values)).sum()))
+
+
+def with_ends(figure: Interval, problems: int) -> Interval:
+    """A share of 0 or 1 with Wilson's interval (1927); any other one as it is. Where all problems have something, or none has,
+    their resamples are all equal, which does not say what else the share may be."""
+    value = figure.value
+    if value is None or figure.low is not None or not problems or min(value, 1 - value) > _ROUNDING:
+        return figure
+    low, high = wilson(round(value) * problems, problems, CONFIDENCE)
+    return Interval(value=value, low=low, high=high)
+
+
+def resampling(seed: int) -> Resampling:
+    """The bootstrap over problems."""
+    return Resampling(replicates=RESAMPLES, seed=seed, confidence=CONFIDENCE)

@@ -7,26 +7,27 @@ a node says how often the search went through it, and the tree of many whole cha
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from pipeline.core.records import Finish
+import polars as pl
+import pyarrow as pa
+
+from pipeline.core.formatting import printable
+from pipeline.core.records import ChainText
+from pipeline.core.shown import Shown
 from pipeline.core.table import Table
-from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
-from pipeline.searches.base import Node
-from pipeline.searches.ids import node_id, prefix_id, root_id
-from pipeline.searches.log import FAILED_DRAW, given_nodes, root_of
+from pipeline.core.tables import CANDIDATES, CHAINS, SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
+from pipeline.searches.base import Node, path_of
+from pipeline.searches.log import first_nodes, followed
 from pipeline.storage.stored_search import StoredSearch
 from pipeline.storage.units import UnitRef, unit_chains
 
-SAMPLE_COLUMNS = (
+_SAMPLE_COLUMNS = (
     *("row", "sample_id", "node_id", "draw", "steps", "text", "step_ends", "token_ends", "finish", "ended", "answer"),
     *("verdict", "n_tokens"),
 )
-"""The columns of `samples` that a tree needs, and the row of their problem."""
-SCORE_COLUMNS = ("row", "prefix_id", "score", "raw_score", "reliability", "fault")
-"""Those of `stepscores`."""
+_SCORE_COLUMNS = ("row", "prefix_id", "score", "raw_score", "reliability", "fault")
 _CANDIDATE_COLUMNS = ("row", "chain_id", "final_answer", "score", "verdict", "chosen")
 Row = Mapping[str, Any]
 
@@ -60,16 +61,45 @@ class TreeNode:
     given: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
-    """`nodes`: the root first, each after its parent. `path`: the places of the chosen chain's steps, in order. `weakest`: the
-    place of its step with the lowest score, the first of equal ones; None where no step has a score. `discarded`: tokens that
-    were generated after the steps that the search kept."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProblemTree(Shown):
+    """The tree of a problem's search: each step once, after the steps that lead to it. A shell or a notebook shows it as an
+    outline, in which `*` marks the steps of the chosen chain.
 
+    `nodes`: the problem itself first, without a step, and each node after its `parent`, the place of that among the nodes;
+    `pipeline.analysis.searches.trees.TreeNode` says what each has.
+    `path`: the places of the chosen chain's steps, in order. `weakest`: the place of the one with the lowest score, the first
+    of equal ones; None where no step has a score. `discarded`: tokens that were generated after the steps that the search
+    kept."""
+
+    problem: str
     nodes: tuple[TreeNode, ...]
     path: tuple[int, ...] = ()
     weakest: int | None = None
     discarded: int = 0
+
+    def frame(self) -> pl.DataFrame:
+        """The nodes as a frame, one row for each, in their order."""
+        return pl.DataFrame([asdict(node) for node in self.nodes], infer_schema_length=None)
+
+    def _shown_lines(self) -> Iterator[str]:
+        yield printable(self.problem)
+        below: dict[int, list[int]] = {}
+        for at, node in enumerate(self.nodes[1:], start=1):
+            below.setdefault(node.parent or 0, []).append(at)
+        waiting = below.get(0, [])[::-1]
+        while waiting:
+            at = waiting.pop()
+            yield self._line(at)
+            waiting += below.get(at, [])[::-1]
+
+    def _line(self, at: int) -> str:
+        node = self.nodes[at]
+        score = " -  " if node.score is None else f"{node.score:.2f}"
+        weakest = "  (the weakest step)" if at == self.weakest else ""
+        answer = f"  -> {printable(node.answer)}" if node.answer is not None else ""
+        taken = "*" if node.on_path else " "
+        return f"{taken} {score} {node.visits:>4}x {'  ' * (node.depth - 1)}{printable(node.text)}{answer}{weakest}"
 
 
 class AnswerOfChains(NamedTuple):
@@ -89,7 +119,7 @@ class SearchedProblem:
     """A problem. `search`: its row of `searches`. `answers`: those of its candidates, the most frequent first."""
 
     search: Row
-    tree: Tree
+    tree: ProblemTree
     answers: tuple[AnswerOfChains, ...]
 
 
@@ -101,141 +131,100 @@ def searched_problems(stored: StoredSearch) -> Iterator[list[SearchedProblem]]:
 
 
 def _of_unit(stored: StoredSearch, unit: UnitRef) -> list[SearchedProblem]:
-    samples = _by_row(stored, unit, SAMPLES, SAMPLE_COLUMNS)
-    scores = _by_row(stored, unit, STEP_SCORES, SCORE_COLUMNS)
-    candidates = _by_row(stored, unit, CANDIDATES, _CANDIDATE_COLUMNS)
-    chains = {row["row"]: row for row in unit_chains(stored.storage, unit).to_pylist()}
+    samples = _by_row(SAMPLES, stored.of_unit(unit.unit_id, SAMPLES, _SAMPLE_COLUMNS))
+    scores = _by_row(STEP_SCORES, stored.of_unit(unit.unit_id, STEP_SCORES, _SCORE_COLUMNS))
+    problems = {problem.row: problem for problem in CHAINS.from_table(unit_chains(stored.storage, unit))}
+    candidates: defaultdict[int, list[Row]] = defaultdict(list)
+    for each in _rows(stored, unit, CANDIDATES, _CANDIDATE_COLUMNS):
+        candidates[each["row"]].append(each)
     found = []
     for search in sorted(_rows(stored, unit, SEARCHES, None), key=lambda row: int(row["row"])):
-        row, problem_id = search["row"], search["problem_id"]
-        given = chains[row]
-        ended = candidates[row]
-        nodes = given_nodes(
-            root_of(problem_id), problem_id, given["chain_id"], given["steps"] or (), given["final_answer"]
-        )
-        last = nodes[-1].node_id if nodes else None
-        tree = tree_of(
-            problem_id,
-            samples[row],
-            scores[row],
-            given=nodes,
-            given_verdict=next((each["verdict"] for each in ended if each["chain_id"] == last), None),
-            chosen=next((each["chain_id"] for each in ended if each["chosen"]), None),
-        )
-        found.append(SearchedProblem(search=search, tree=tree, answers=answers_of(ended)))
+        row = search["row"]
+        tree = tree_of(problems[row], samples[row], scores[row], candidates[row])
+        found.append(SearchedProblem(search=search, tree=tree, answers=answers_of(candidates[row])))
     return found
 
 
 def tree_of(
-    problem_id: str,
-    samples: Iterable[Row],
-    scores: Iterable[Row],
-    *,
-    given: Sequence[Node] = (),
-    given_verdict: str | None = None,
-    chosen: str | None = None,
-) -> Tree:
-    """The tree of one problem. `samples` and `scores`: its rows of `samples` and `stepscores`. `given`: the nodes of the chain
-    that the input has, see `searches.log.given_nodes`, and `given_verdict` that of its answer. `chosen`: id of the node that
-    ends the chosen chain, if any."""
-    growing = _Tree(problem_id, given, given_verdict)
-    growing.add(samples)
-    path, nodes = growing.path_to(chosen), tuple(growing.nodes)
-    found = {row["prefix_id"]: row for row in scores}
-    for node in nodes:
-        if scored := found.get(node.prefix_id):
-            node.score, node.raw_score, node.reliability, node.fault = (scored[name] for name in SCORE_COLUMNS[2:])
-    for at in path:
-        nodes[at].on_path = True
-    return Tree(
-        nodes=nodes,
+    problem: ChainText,
+    samples: Iterable[SampleAnswer],
+    scores: Iterable[ScoreAnswer] = (),
+    candidates: Sequence[Row] = (),
+) -> ProblemTree:
+    """The tree of one problem, from its answers in whatever order, and its rows of `candidates`."""
+    verdicts = {each["chain_id"]: each["verdict"] for each in candidates}
+    growing = _Tree()
+    first = first_nodes(problem)
+    for node in first:
+        growing.add(node).given = node is not first[0]
+        if node.ended:
+            growing.end(node, verdicts.get(node.node_id))
+    discarded = 0
+    for sample, made in followed(problem, first, samples):
+        for node in made:
+            growing.add(node)
+        growing.at(made[-1]).visits += 1
+        discarded += sample.n_tokens - sum(node.n_tokens for node in made)
+        if sample.ended:
+            growing.end(made[-1], sample.verdict and sample.verdict.value)
+    nodes = growing.nodes
+    for at in reversed(nodes):
+        if at.parent is not None:
+            nodes[at.parent].visits += at.visits
+    known = {each.prefix_id: each for each in scores}
+    for at in nodes:
+        if scored := known.get(at.prefix_id):
+            at.score, at.raw_score = scored.score, scored.raw_score
+            at.reliability, at.fault = scored.reliability, scored.fault
+    path = growing.path_to(next((each["chain_id"] for each in candidates if each["chosen"]), None))
+    for place in path:
+        nodes[place].on_path = True
+    return ProblemTree(
+        problem=problem.problem,
+        nodes=tuple(nodes),
         path=path,
         weakest=min(((score, at) for at in path if (score := nodes[at].score) is not None), default=(0.0, None))[1],
-        discarded=growing.discarded,
+        discarded=discarded,
     )
 
 
 class _Tree:
-    """See `tree_of`. `_at`: node id -> place of its node; `_after`: the places of the steps after each node, by their texts."""
+    """The nodes of a tree that grows; those of the log with equal `prefix_id`s are one."""
 
-    def __init__(self, problem_id: str, given: Sequence[Node], given_verdict: str | None) -> None:
-        self._problem_id = problem_id
-        self.nodes = [TreeNode(parent=None, depth=0, text="", prefix_id=prefix_id(problem_id, ()))]
-        self._after: list[dict[str, int]] = [{}]
-        self._at = {root_id(problem_id): 0}
-        self.discarded = 0
-        at = 0
-        for node in given:
-            at = self._child(at, node.text)
-            self._at[node.node_id] = at
-            self.nodes[at].given = at > 0
-            if node.ended:
-                self._end(at, node.answer, given_verdict, cut=False)
+    def __init__(self) -> None:
+        self.nodes: list[TreeNode] = []
+        self._places: dict[str, int] = {}
+        self._known: dict[str, Node] = {}
 
-    def add(self, samples: Iterable[Row]) -> None:
-        """Add samples, in whatever order."""
-        waiting: defaultdict[str, list[Row]] = defaultdict(list)
-        for row in samples:
-            if row["draw"] != FAILED_DRAW:
-                waiting[row["node_id"]].append(row)
-        due = list(self._at)
-        for known in due:
-            for row in sorted(waiting.pop(known, ()), key=lambda row: (row["draw"], row["steps"])):
-                due += self._sampled(row)
-        for node in reversed(self.nodes):
-            if node.parent is not None:
-                self.nodes[node.parent].visits += node.visits
+    def add(self, node: Node) -> TreeNode:
+        """Add a node of the log, after its parent."""
+        self._known[node.node_id] = node
+        if node.prefix_id not in self._places:
+            parent = None if node.parent is None else self._places[node.parent.prefix_id]
+            self._places[node.prefix_id] = len(self.nodes)
+            made = TreeNode(parent=parent, depth=node.depth, text=node.text.strip(), prefix_id=node.prefix_id)
+            self.nodes.append(made)
+        found = self.at(node)
+        found.tokens += node.n_tokens
+        return found
+
+    def at(self, node: Node) -> TreeNode:
+        return self.nodes[self._places[node.prefix_id]]
+
+    def end(self, node: Node, verdict: str | None) -> None:
+        """Note that a chain ends with a node."""
+        found = self.at(node)
+        found.ends += 1
+        found.cut += node.cut
+        if found.answer is None:
+            found.answer = node.answer
+        if found.verdict is None:
+            found.verdict = verdict
 
     def path_to(self, chosen: str | None) -> tuple[int, ...]:
-        """The places of the steps that lead to a node."""
-        return tuple(self._above(0 if chosen is None else self._at.get(chosen, 0)))
-
-    def _sampled(self, row: Row) -> list[str]:
-        """Add the steps of a sample. Returns the ids of its nodes."""
-        at = self._at[row["node_id"]]
-        ids = []
-        pieces = [row["text"][begin:end] for begin, end in pairwise((0, *row["step_ends"]))] or [""]
-        counts = [end - begin for begin, end in pairwise((0, *row["token_ends"]))] or [0]
-        for index, (text, tokens) in enumerate(zip(pieces, counts, strict=True)):
-            at = self._child(at, text)
-            self.nodes[at].tokens += tokens
-            ids.append(node_id(row["sample_id"], index))
-            self._at[ids[-1]] = at
-        self.nodes[at].visits += 1
-        self.discarded += row["n_tokens"] - sum(counts)
-        if row["ended"]:
-            self._end(at, row["answer"], row["verdict"], cut=row["finish"] != Finish.STOP)
-        return ids
-
-    def _child(self, parent: int, text: str) -> int:
-        """The place of the step `text` after a node; that of the node itself for a blank step."""
-        text = text.strip()
-        if not text:
-            return parent
-        after = self._after[parent]
-        if text not in after:
-            after[text] = len(self.nodes)
-            steps = (*(self.nodes[at].text for at in self._above(parent)), text)
-            prefix = prefix_id(self._problem_id, steps)
-            self.nodes.append(TreeNode(parent=parent, depth=len(steps), text=text, prefix_id=prefix))
-            self._after.append({})
-        return after[text]
-
-    def _above(self, at: int) -> list[int]:
-        path = []
-        while at:
-            path.append(at)
-            at = self.nodes[at].parent or 0
-        return path[::-1]
-
-    def _end(self, at: int, answer: str | None, verdict: str | None, *, cut: bool) -> None:
-        node = self.nodes[at]
-        node.ends += 1
-        node.cut += cut
-        if node.answer is None:
-            node.answer = answer
-        if node.verdict is None:
-            node.verdict = verdict
+        """The places of the steps that lead to a node of the log."""
+        node = self._known.get(chosen or "")
+        return () if node is None else tuple(self._places[each.prefix_id] for each in path_of(node))
 
 
 def answers_of(candidates: Sequence[Row]) -> tuple[AnswerOfChains, ...]:
@@ -259,12 +248,12 @@ def _answer(answer: str | None, candidates: Sequence[Row]) -> AnswerOfChains:
     )
 
 
-def _by_row(
-    stored: StoredSearch, unit: UnitRef, table: Table[Any], columns: Sequence[str]
-) -> defaultdict[int, list[Row]]:
-    found: defaultdict[int, list[Row]] = defaultdict(list)
-    for row in _rows(stored, unit, table, columns):
-        found[row["row"]].append(row)
+def _by_row(table: Table[Any], files: Iterable[pa.Table]) -> defaultdict[int, list[Any]]:
+    """The records of files, by the row of their problem."""
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for file in files:
+        for record in table.from_table(file):
+            found[record.row].append(record)
     return found
 
 

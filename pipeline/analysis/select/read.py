@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.analysis.searches.read import finished_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import RUN_RECORD
 from pipeline.core.errors import InputError, UsageError
@@ -15,7 +16,7 @@ from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
 from pipeline.storage.score_files import read_scores_of
 from pipeline.storage.stored_run import refuse_unfinished
-from pipeline.storage.stored_search import StoredSearch, search_input, stored_search
+from pipeline.storage.stored_search import StoredSearch, stored_search
 
 SCORE = "score"
 LAST = "score_last"
@@ -81,7 +82,7 @@ def read_scores(config: SelectConfig) -> ScoredChains:
     if search is None:
         frame = read_scores_of("scores", path, columns).with_columns(pl.lit(False).alias(_EMPTY))
     else:
-        unread = pl.col("row").is_in(sorted(search_input(search).unreadable))
+        unread = pl.col("row").is_in(finished_searches(search).filter("unreadable")["row"].implode())
         frame = _candidates(search, columns)
         unreadable = frozenset(frame.filter(unread)["problem_id"])
         # No chain of these is graded, so they are left out like problems without a known answer.

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 
+import polars as pl
 from rich.console import Console
 from rich.text import Text
 
 from pipeline.analysis.searches.equal_tokens import at_equal_tokens
 from pipeline.analysis.searches.figures import run_figures
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.search_tables import SearchComparison, print_comparison
 from pipeline.analysis.settings import SelectConfig
@@ -51,9 +52,10 @@ def select_searches(config: SelectConfig, console: Console) -> None:
 def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
     """Compare runs on the problems that all of them have. Best-of-k is made of the first run with independent, scored chains.
     Nothing is said of the runs if they have no problem in common."""
-    sets = [set(run.problem_ids) for run in runs]
+    sets = [set(run.searches["problem_id"]) for run in runs]
     common = set.intersection(*sets)
-    kept = [replace(run, searches=tuple(each for each in run.searches if each.problem_id in common)) for run in runs]
+    of_all = pl.col("problem_id").is_in(sorted(common))
+    kept = [replace(run, searches=run.searches.filter(of_all)) for run in runs]
     chains = next((run for run in kept if run.independent and run.scored), None)
     figures = []
     for run in kept if common else ():
@@ -99,8 +101,9 @@ def short_names(folders: Sequence[str]) -> list[str]:
 
 def _runs(folders: Sequence[str]) -> list[SearchRun]:
     names = map(printable, short_names(folders))
-    runs = [search_run(stored_search(storage_at(folder)), name) for folder, name in zip(folders, names, strict=True)]
+    found = [stored_search(storage_at(folder)) for folder in folders]
+    runs = [search_run(each, name, finished_searches(each)) for each, name in zip(found, names, strict=True)]
     for folder, run in zip(folders, runs, strict=True):
-        if not run.searches:
+        if run.searches.is_empty():
             raise UsageError(f"{folder} has no problems")
     return runs

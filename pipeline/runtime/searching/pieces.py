@@ -30,7 +30,7 @@ _STOPS = {Splitter.newline: ("\n",), Splitter.blank_line: ("\n\n",), Splitter.ma
 _FOLLOWED_BY = {Splitter.math_shepherd: (" X",), Splitter.sentence: ("X", "。"), Splitter.regex: ("X", "x", "1")}
 _ANYTHING = ("X",)
 """What may follow: a step is complete that ends at the same place before each of these."""
-_NO_STEPS = TokenCut(ends=(), token_ends=())
+NO_STEPS = TokenCut(ends=(), token_ends=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class StepCutter:
         texts = _Texts(prompt_ids, token_ids, decode)
         size, text = len(token_ids), texts.whole
         if not text.strip():
-            return Piece(text=text, cut=_NO_STEPS)
+            return Piece(text=text, cut=NO_STEPS)
         if ended:
             ends = _after(before, self._split(before + text))
             return Piece(text=text, cut=cut_on_tokens(text, ends, range(size), texts.of))
@@ -83,7 +83,7 @@ class StepCutter:
         held = len(certain) < len(complete)
         ends = _after(before, certain)
         if not ends:
-            return Piece(text=text, cut=_NO_STEPS, held=held)
+            return Piece(text=text, cut=NO_STEPS, held=held)
         if ends == (len(text),) and texts.complete:
             return Piece(text=text, cut=TokenCut(ends=ends, token_ends=(size,)), held=held)
         # One more token stands for those that follow: its step is not complete.

@@ -1,29 +1,40 @@
-"""The task `search`: a scorer steers a policy."""
+"""The task `search`: a scorer steers a policy. What its workers need of their devices, which problems it has, and what is to be
+doubted of it."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 
 from pipeline.config.search import SearchRunConfig
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
+from pipeline.core.tables import CHAINS_WITH_ANSWERS
+from pipeline.data.prompts import opened_thinking
 from pipeline.data.rows import input_digest, is_given
-from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.engines.base import EngineNeeds, OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
-from pipeline.graders.registry import grader_version
+from pipeline.graders.base import Checker
+from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects
-from pipeline.runtime.scoring.calibrated import calibration_id
-from pipeline.runtime.searching.devices import divided, shared_devices
-from pipeline.runtime.searching.problems import problem_tables
+from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
+from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
+from pipeline.runtime.intake import read_input
+from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.runtime.state import section_identity
 from pipeline.scorers.registry import scorer_for
+from pipeline.searches.log import prefix_id
 from pipeline.searches.registry import search_for
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import SEARCH
 from pipeline.storage.storage import Storage
+
+POLICY_SHARE, SCORER_SHARE = 0.5, 0.38
+"""Shares of a GPU's memory where a policy and a scorer share it and neither setting says otherwise. The rest is for activations
+and for the two contexts of the device. A policy needs more, for it holds long chains while a scorer only reads them."""
 
 
 class SearchTask(ChainTask[SearchRunConfig]):
@@ -46,7 +57,7 @@ class SearchTask(ChainTask[SearchRunConfig]):
         return "the given data" if is_given(path) else path
 
     def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
-        return problem_tables(self.config, left_out)
+        return numbered_rows(_problems(self.config, left_out), CHAINS_WITH_ANSWERS)
 
     def chains_identity(self) -> dict[str, object]:
         return {**section_identity("data", self.config.data), "input": input_digest(self.config.data.path)}
@@ -75,7 +86,7 @@ class SearchTask(ChainTask[SearchRunConfig]):
         return fields
 
     def model(self) -> OnDevices:
-        return shared_devices(divided(self.config))
+        return SharedDevices(divided(self.config))
 
     def spread(self, parts: int) -> SearchRunConfig:
         config = divided(self.config)
@@ -102,3 +113,142 @@ def check_search(config: SearchRunConfig) -> None:
         config.policy.check_complete(config.sampling)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+class SharedDevices(OnDevices):
+    """A policy and a scorer side by side; the policy alone where the method asks for no scores."""
+
+    def __init__(self, config: SearchRunConfig) -> None:
+        self._policy = policy_for(config.policy)
+        scorers = [scorer_for(config.scorer)] if search_for(config.search).scores else []
+        self._both: tuple[OnDevices, ...] = (self._policy, *scorers)
+        self.loads_model = any(each.loads_model for each in self._both)
+
+    def devices(self) -> int | None:
+        return self._policy.devices()
+
+    def choose_tensor_parallel(self, gpus: int, memory: float | None) -> int:
+        share = None if memory is None or len(self._both) < 2 else memory / 2
+        return max(each.choose_tensor_parallel(gpus, share or memory) for each in self._both)
+
+    def given_tensor_parallel(self) -> int | None:
+        return max((parts for each in self._both if (parts := each.given_tensor_parallel()) is not None), default=None)
+
+    def needs(self, gpus: float) -> EngineNeeds:
+        needs = [each.needs(gpus) for each in self._both if each.loads_model] or [self._policy.needs(gpus)]
+        return EngineNeeds(
+            memory_share=min(1.0, sum(each.memory_share for each in needs)),
+            folder=needs[0].folder,
+            hub_names=tuple(name for each in needs for name in each.hub_names),
+        )
+
+    def uses_gpus(self) -> bool | None:
+        said = [each.uses_gpus() for each in self._both]
+        return True if True in said else None if None in said else False
+
+    def check_gpus(self, gpus: float) -> None:
+        for each in self._both:
+            each.check_gpus(gpus)
+
+
+def divided(config: SearchRunConfig) -> SearchRunConfig:
+    """The settings with a share of the GPU's memory for each of two models that are loaded, unless the settings say so."""
+    if not search_for(config.search).scores:
+        return config
+    policy, scorer = config.policy, config.scorer
+    both = policy_for(policy).loads_model and scorer_for(scorer).loads_model
+    if not both or any(getattr(each, "memory_share", 0.0) is not None for each in (policy, scorer)):
+        return config
+    return replace(
+        config,
+        policy=replace(policy, memory_share=POLICY_SHARE),  # type: ignore[call-arg]
+        scorer=replace(scorer, memory_share=SCORER_SHARE),  # type: ignore[call-arg]
+    )
+
+
+_First = tuple[RowLocation, tuple[str, ...]]
+"""Where the first row of a problem is, and its known answers."""
+
+
+def _problems(config: SearchRunConfig, left_out: Rejects) -> Iterator[ChainText]:
+    """The problems, with or without a known answer, and with the chain that a row has, where the method uses it."""
+    uses_given = search_for(config.search).uses_given
+    seen: dict[str, _First] = {}
+    with_chains: dict[str, _First] = {}
+    with checker_for(config.grader) as checker:
+        for read in read_input(config.data, checker, read=read_answered_or_not):
+            if isinstance(read, Reject):
+                left_out.add(read)
+            elif uses_given and read.solution is not None:
+                first = with_chains.setdefault(read.problem.problem_id, (read.location, read.problem.golds))
+                if read.problem.golds and first[1] and read.problem.golds != first[1]:
+                    left_out.add(_repeated(read, *first))
+                else:
+                    yield _problem(read, checker, opened_thinking(config.policy.prompt.thinking))
+            elif (known := seen.get(read.problem.problem_id)) is None:
+                seen[read.problem.problem_id] = read.location, read.problem.golds
+                yield _problem(replace(read, solution=None), checker)
+            elif read.solution is None or read.problem.golds != known[1]:
+                left_out.add(_repeated(read, *known))
+            # Other rows of a problem with the same answer only have other chains of it.
+
+
+def _repeated(row: InputRow, location: RowLocation, golds: tuple[str, ...]) -> Reject:
+    other = "" if row.problem.golds == golds else ", with another answer,"
+    return Reject(
+        location=row.location,
+        reason=RejectReason.DUPLICATE,
+        detail=f"the same problem{other} is at {location}; that row is searched",
+        source_id=row.source_id,
+    )
+
+
+def _problem(row: InputRow, checker: Checker, before: str = "") -> ChainText:
+    found = chain_of(row, checker, tuple(gold for gold in row.problem.golds if checker.parses(gold)), before)
+    beginnings = (found.steps[: number + 1] for number in range(len(found.steps)))
+    return replace(found, prefix_ids=tuple(prefix_id(found.problem_id, steps) for steps in beginnings))
+
+
+def doubts(config: SearchRunConfig) -> Iterator[str]:
+    """What a user should doubt of the scores that a search goes by, a line each: scores of other steps than those of the
+    scorer's training, or of a policy that they do not fit, a confidence that is compared with uncalibrated scores, a
+    calibration for another policy, and a gate that nothing can pass. Raises InputError for a file that is no calibration, and
+    UsageError for a method, policy or scorer that is not installed."""
+    if not search_for(config.search).scores:
+        return
+    scorer = scorer_for(config.scorer)
+    yield from scorer.warnings(config.data)
+    yield from scorer.warnings_beside(policy_for(config.policy))
+    accept, reliability = config.search.accept, config.search.reliability
+    if reliability is not None and scorer.states_reliability() is False:
+        yield (
+            f"search.reliability={reliability:g}: this scorer states no reliability, so nothing will be trusted, and no search "
+            "ends early; leave it out, or take a scorer that writes several critiques (scorer=generative scorer.votes=8)"
+        )
+    calibration = calibration_of(config)
+    if calibration is None:
+        if accept is not None:
+            yield (
+                f"search.accept={accept:g} is compared with the scorer's own scores, which may be far from "
+                "probabilities: make a calibration with `calibrate` and give calibration=FILE"
+            )
+        return
+    if accept is not None and accept > calibration.highest:
+        yield (
+            f"search.accept={accept:g} is above all values of calibration={config.calibration}, of which the highest is "
+            f"{calibration.highest:.3f}: nothing will be trusted, and no search ends early; ask for less"
+        )
+    made_for, policy = calibration.made_from.policy, _identity(config)
+    if policy is not None and policy != made_for:
+        yield (
+            f"calibration={config.calibration} is for the policy {made_for}, and {policy} searches: calibrated scores are then "
+            "no probabilities; calibrate with rollouts of this policy"
+        )
+
+
+def _identity(config: SearchRunConfig) -> str | None:
+    """The policy as `calibrate` knows it; None where it cannot be learned here. Then its workers say why."""
+    try:
+        return asyncio.run(policy_for(config.policy).facts(config.sampling)).policy
+    except (StepvalueError, OSError):
+        return None

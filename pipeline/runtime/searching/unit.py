@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Completion, Finish, Problem, UnitTarget, Verdict
 from pipeline.core.table import storable
-from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
+from pipeline.core.tables import SAMPLES, SEARCHES, STEP_SCORES, SampleAnswer, ScoreAnswer
 from pipeline.graders.base import MAX_ANSWER_KEPT
 from pipeline.runtime.chain_run.worker import LogOfChains
 from pipeline.runtime.searching.written import Written
@@ -77,10 +77,8 @@ class _Running:
 
     def _chain(self, node: Node) -> tuple[Node, str, tuple[int, ...], str]:
         """A node with the text and the tokens up to it, and the text of its last step."""
-        path, own = path_of(node), 0
-        if self.search.given:
-            given = {each.node_id for each in self.search.given}
-            own = next((at for at, each in enumerate(path) if each.node_id not in given), len(path))
+        path = path_of(node)
+        own = sum(each in self.search.given for each in path)
         texts = [each.text for each in path]
         tokens = self._encode("".join(texts[:own]).rstrip(" \t")) if own else []
         for each in path[own:]:
@@ -144,12 +142,8 @@ class UnitSearches(LogOfChains):
         for table, asked in ((self._samples, "samples"), (self._scores, "scores")):
             unasked = {(row, key) for row, key in table.kept if key not in getattr(self.searches[row], asked)}
             self.files.leave_out(table.name, unasked)
-        found = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
-        return Finished(
-            results={CANDIDATES.name: found.candidates, SEARCHES.name: found.searches},
-            tally=search_tally(found.searches),
-            readings=self.readings,
-        )
+        results = tables_of(list(self.searches.values()), self.work.search.settings, self.work.scorer_model)
+        return Finished(results=results, tally=search_tally(results[SEARCHES.name]), readings=self.readings)
 
     async def search(self, rows: Iterable[int]) -> None:
         """Search until these searches have ended. Raises EngineDied."""

@@ -8,12 +8,11 @@ from pipeline.core.tables import SampleAnswer
 from pipeline.data.prompts import TokenCut, Tokenizer
 from pipeline.engines.vllm.detokenize import MOST_CONTEXT, Decode, text_after
 from pipeline.graders.base import Ending
-from pipeline.runtime.searching.pieces import CHUNK, MOST_HELD, PEEK, Piece, StepCutter
+from pipeline.runtime.searching.pieces import CHUNK, MOST_HELD, NO_STEPS, PEEK, Piece, StepCutter
 from pipeline.searches.base import WHOLE, Sample
 
 MOST_BLANK = 4
 """Requests in a row that may bring blank lines alone. After them, the policy writes without a stop."""
-_NO_STEPS = TokenCut(ends=(), token_ends=())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,7 +110,7 @@ class Written:
     def no_place(self, now: float) -> SampleAnswer:
         """The answer where no token is left."""
         full = len(self.before) + len(self.token_ids) >= self.max_tokens or self._steps_left <= 0
-        return self._answer(_NO_STEPS, 0, Finish.LENGTH if full else Finish.TOO_LONG, now, ended=True)
+        return self._answer(NO_STEPS, 0, Finish.LENGTH if full else Finish.TOO_LONG, now, ended=True)
 
     def completion(self, answer: SampleAnswer) -> Completion:
         """The steps of an answer as a completion of what was before them."""

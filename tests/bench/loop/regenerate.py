@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from pipeline.analysis.searches.estimates import resampling
+from pipeline.analysis.searches.records import resampling
 from pipeline.core.statistics import Floats, share
 from pipeline.searches.base import StepScore
 from pipeline.searches.regenerate import start_step

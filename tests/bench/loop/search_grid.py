@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline.analysis.searches.read import search_run
+from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.read import match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
@@ -27,9 +27,9 @@ def searched_lines(runs: Sequence[Searches], show: Callable[[str], None]) -> Ite
     began = time.monotonic()
 
     def found(method: str, n: int) -> list[SearchRun]:
-        read = [
-            search_run(stored_search(storage_at(str(run.run(method, n)))), run.run_dir(method, n).name) for run in runs
-        ]
+        stored = [stored_search(storage_at(str(run.run(method, n)))) for run in runs]
+        names = (run.run_dir(method, n).name for run in runs)
+        read = [search_run(each, name, finished_searches(each)) for each, name in zip(stored, names, strict=True)]
         show(f"{(time.monotonic() - began) / MINUTE:5.1f} minutes  {method} {n}")
         return read
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens, rights
+from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
 from pipeline.analysis.searches.figures import RunSummary, summary
 from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.methods import Method, compare_methods
@@ -35,8 +35,8 @@ class Line:
 
 def pooled(runs: Sequence[SearchRun]) -> SearchRun:
     """The searches of one method in all runs, as one run. Raises ValueError where two runs have a problem in common."""
-    searches = tuple(each for run in runs for each in run.searches)
-    if len({each.problem_id for each in searches}) < len(searches):
+    searches = pl.concat([run.searches for run in runs])
+    if searches["problem_id"].n_unique() < searches.height:
         raise ValueError("two runs have a problem in common")
     return replace(runs[0], searches=searches)
 
@@ -49,8 +49,8 @@ def line_of(runs: Sequence[SearchRun], chains: Sequence[SearchRun]) -> Line:
     compared = [at_equal_tokens(every, run, SEED) for run in chains]
     return Line(
         found=summary(every, SEED),
-        of_runs=tuple(float(np.nanmean(rights(run))) for run in runs),
-        bound=float(np.mean([each.candidates.right.any() for each in every.searches])),
+        of_runs=tuple(float(np.nanmean(run.means("right"))) for run in runs),
+        bound=float(np.mean(every.searches["outcomes"].list.any().fill_null(value=False))),
         equal=next((each for each in compared if each.in_range), compared[-1]),
     )
 
@@ -86,10 +86,8 @@ def exact_lines(chains: pl.DataFrame, sizes: Sequence[int]) -> Iterator[str]:
 def scorer_auc(run: SearchRun) -> float:
     """How the scores of candidates rank right ones above wrong ones: the area under the curve. Those without a score do not
     count."""
-    scores = np.concatenate([each.candidates.scores for each in run.searches])
-    right = np.concatenate([each.candidates.right for each in run.searches])
-    known = ~np.isnan(scores)
-    area = auc(scores[known].tolist(), right[known].tolist())
+    chains = run.searches.select("scores", "outcomes").explode("scores", "outcomes").drop_nulls("scores")
+    area = auc(chains["scores"].to_list(), chains["outcomes"].fill_null(value=False).to_list())
     return float("nan") if area is None else area
 
 

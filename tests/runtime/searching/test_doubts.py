@@ -13,8 +13,7 @@ from pipeline.cli.search import SEARCH
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.searching.doubts import doubts
-from pipeline.runtime.searching.task import check_search
+from pipeline.runtime.searching.task import check_search, doubts
 from pipeline.scorers.calibration import encode
 from tests.scorers.test_calibration import made_from, two_maps
 

@@ -124,7 +124,7 @@ def sampled(
             completion = policy.complete(written.next_request(cutter))
             answer = written.take(completion, cutter, policy.tokenizer, ending, 1.0)
         answers.append(answer or written.no_place(1.0))
-        node = nodes_of(PROBLEM.problem_id, ask, answers[-1])[-1]
+        node = nodes_of(PROBLEM.problem_id, ask.node, answers[-1])[-1]
         before += answers[-1].token_ids
     return answers
 

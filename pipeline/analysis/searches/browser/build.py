@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipeline.analysis.report.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
 from pipeline.analysis.report.page import Inset
-from pipeline.analysis.searches.trees import AnswerOfChains, SearchedProblem, Tree
+from pipeline.analysis.searches.trees import AnswerOfChains, ProblemTree, SearchedProblem
 from pipeline.core.ids import content_id
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES
 
@@ -141,7 +141,7 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
         "problems": found["problem"][:_BEGINNING],
         "outcomes": _OUTCOMES[found["outcome"]],
         "trust": _TRUST[found["trusted"]],
-        "answers": None if found["final_answer"] is None else shortened(found["final_answer"], _SHORT, SEARCHES.name),
+        "answers": _short(found["final_answer"], SEARCHES.name),
         "confidence": rounded(found["confidence"]),
         "stops": found["stopped"],
         "steps": len(problem.tree.nodes) - 1,
@@ -152,7 +152,7 @@ def index_entry(problem: SearchedProblem, block: int, place: int) -> dict[str, o
     }
 
 
-def pruned(tree: Tree, most: int = MOST_NODES) -> Tree:
+def pruned(tree: ProblemTree, most: int = MOST_NODES) -> ProblemTree:
     """A tree with at most `most` steps, but with the whole chosen path: the others are those that were visited most."""
     if len(tree.nodes) - 1 <= most:
         return tree
@@ -175,7 +175,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     return json_text(
         {
             "problem": shortened(found["problem"], characters, SEARCHES.name),
-            "gold": None if found["gold_answer"] is None else shortened(found["gold_answer"], _SHORT, SEARCHES.name),
+            "gold": _short(found["gold_answer"], SEARCHES.name),
             "verdict": found["verdict"],
             "prompt": found["policy_prompt_tokens"],
             "read": found["scorer_tokens"],
@@ -196,12 +196,7 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
             "tokens": [node.tokens for node in nodes],
             "visits": [node.visits for node in nodes],
             "ends": {
-                at: [
-                    node.ends,
-                    node.cut,
-                    None if node.answer is None else shortened(node.answer, _SHORT, SAMPLES.name),
-                    node.verdict,
-                ]
+                at: [node.ends, node.cut, _short(node.answer, SAMPLES.name), node.verdict]
                 for at, node in enumerate(nodes)
                 if node.ends
             },
@@ -213,16 +208,20 @@ def problem_json(problem: SearchedProblem, characters: int = CHARACTERS) -> str:
     )
 
 
+def _short(text: str | None, table: str) -> str | None:
+    return None if text is None else shortened(text, _SHORT, table)
+
+
 def _answer(found: AnswerOfChains) -> AnswerOfChains:
-    answer = None if found.answer is None else shortened(found.answer, _SHORT, CANDIDATES.name)
+    answer = _short(found.answer, CANDIDATES.name)
     return found._replace(answer=answer, best=rounded(found.best), total=rounded(found.total))
 
 
-def _weak(tree: Tree) -> int | None:
+def _weak(tree: ProblemTree) -> int | None:
     """The place of the chosen chain's weakest step, if that is weak."""
     score = None if tree.weakest is None else tree.nodes[tree.weakest].score
     return tree.weakest if score is not None and score < WEAK else None
 
 
-def _calibrated(tree: Tree) -> bool:
+def _calibrated(tree: ProblemTree) -> bool:
     return any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in tree.nodes)
