@@ -12,11 +12,10 @@ import polars as pl
 
 from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
 from pipeline.core.shown import Shown
-from pipeline.core.tables import FINDINGS
+from pipeline.core.tables import FINDINGS, LABELS
 from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS
-from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import stored_run
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
@@ -171,7 +170,7 @@ def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | Non
     """`said`: chain, step and verdict of each step with a verdict."""
     run = stored_run(storage)
     sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(run, ["chain_id", "label", "value"]):
+    for frame in run.frames(LABELS, ["chain_id", "label", "value"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
             .explode("label", "value", "step_index")

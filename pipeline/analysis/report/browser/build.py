@@ -31,12 +31,13 @@ from pipeline.analysis.report.embedded import BASE64, data_element, packed, part
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
+from pipeline.core.tables import LABELS
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
-from pipeline.storage.stored_labels import frames_of, has_consensus
+from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import StoredRun
 from pipeline.verifiers.base import Covers
 
@@ -66,7 +67,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
     """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
     more = CONSENSUS_COLUMNS if has_consensus(run) else ()
     checks = [CHECK_RUNS.read(storage, name, partial=True) for name in CHECK_RUNS.names(storage)]
-    frames = frames_of(run, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
+    frames = run.frames(LABELS, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
     chosen = sample((size for frame in frames for size in _sizes(frame, len(checks))), chains)
     findings = _findings(checks, _shown_ids(run, chosen)) if checks else {}
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
@@ -152,7 +153,7 @@ class _Data:
 def _shown_ids(run: StoredRun, chosen: ChainSample) -> set[str]:
     found: set[str] = set()
     start = 0
-    for frame in frames_of(run, ("chain_id",)):
+    for frame in run.frames(LABELS, ("chain_id",)):
         positions = chosen.within(start, start + len(frame))
         found.update(frame["chain_id"].gather([position - start for position in positions]))
         start += len(frame)
