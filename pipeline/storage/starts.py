@@ -27,6 +27,7 @@ TRACKED = "tracked"
 ADVISORY = (FOLDER, REPORT, PLAN, TRACKED)
 """Entries of a run directory for people: the starts, the last report, the plan that limits the run, and the data of
 `run.track`."""
+_TREE, _HTML = "tree-", ".html"
 READ = 1000
 """Largest number of starts that are read. Of more starts, the last ones are read."""
 MOST = 600
@@ -131,6 +132,17 @@ class Starts:
 
 
 _Record = TypeVar("_Record", Load, Verdicts, Status, Start)
+
+
+def tree_page(problem_id: str) -> str:
+    """The name of the page of a problem's tree in the run directory. A problem_id is a hash, so no text of a data set is in a
+    name."""
+    return f"{_TREE}{problem_id}{_HTML}"
+
+
+def is_tree_page(name: str) -> bool:
+    """Whether an entry of a run directory is such a page."""
+    return name.startswith(_TREE) and name.endswith(_HTML) and name[len(_TREE) : -len(_HTML)].isalnum()
 
 
 def new_start_id(began_at: float) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, Finding, Orphans, Words
-from pipeline.analysis.trees.files import is_tree_page
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.core.ids import is_our_name, record_parts
@@ -42,7 +41,7 @@ from pipeline.storage.run_record import (
     with_input,
 )
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, aside_name, notes_of, verified_file
-from pipeline.storage.starts import ADVISORY
+from pipeline.storage.starts import ADVISORY, is_tree_page
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import FLUSHED
