@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.ids import ID_DIGITS, record_name, record_parts
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, SpeedSample, Status, Verdicts
 from pipeline.storage.objects import each
 from pipeline.storage.storage import Storage
 
@@ -43,21 +43,6 @@ _RANDOM_BYTES = 4
 _ENDED = "ZX"
 """States of processes that have ended (zombie, dead)."""
 _TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
-
-
-class SpeedSample(NamedTuple):
-    """The progress and the load of a start after `seconds` of wall time."""
-
-    seconds: float
-    units_done: int
-    prefixes_decided: int
-    rollouts: int
-    tokens: int
-    running: int
-    waiting: int
-    grading: int
-    workers: int
-    device_seconds: float
 
 
 class ProgressHistory:

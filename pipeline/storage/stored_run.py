@@ -1,6 +1,5 @@
 """A run directory as its commit records describe it: settings, units, tables and current labels. For commands that read it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -376,4 +375,4 @@ def with_present_input(storage: Storage, identity: Settings) -> Settings:
 
 
 def _with_input_of(staged: Commit, identity: Settings) -> Settings:
-    return with_input(identity, {key: json.loads(value) for key, value in staged.settings})
+    return with_input(identity, staged.recorded)

@@ -11,9 +11,9 @@ from pipeline.analysis.report.plan_check import (
     money,
     starts_without_price,
 )
-from pipeline.core.progress import Status
+from pipeline.core.progress import SpeedSample, Status
 from pipeline.core.records import Totals
-from pipeline.storage.starts import SpeedSample, Start
+from pipeline.storage.starts import Start
 from tests.report.forecasts import forecast, without_cost_of_time
 
 TOTALS = Totals(rows=9, used=7, rejected=2, problems=5, chains=9, prefixes=16, too_long=1, rollouts=45, tokens=1313,
