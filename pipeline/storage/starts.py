@@ -7,7 +7,7 @@ the start proceeds, so that a reader on any machine sees the age of the last upd
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
@@ -114,6 +114,30 @@ class Starts:
 
     starts: tuple[Start, ...]
     damaged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCost:
+    """The cost of all `starts` of a run. `money` leaves out the `unpriced` starts; it is None if none had a price."""
+
+    starts: int
+    unpriced: int
+    device_hours: float
+    money: float | None
+
+
+def cost_of(starts: Sequence[Start], otherwise: float | None = None) -> RunCost:
+    """The cost of the starts of a run, each at its own price. `otherwise`: the price of starts without one."""
+    prices = [otherwise if start.price is None else start.price for start in starts]
+    costs = [
+        start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
+    ]
+    return RunCost(
+        starts=len(starts),
+        unpriced=sum(start.price is None for start in starts),
+        device_hours=sum(start.status.device_hours for start in starts),
+        money=sum(costs) if costs else None,
+    )
 
 
 _Record = TypeVar("_Record", Load, Verdicts, Status, Start)
