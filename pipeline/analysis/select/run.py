@@ -7,10 +7,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
-from pipeline.analysis.select.searches import cell, print_line, select_searches
+from pipeline.analysis.select.searches import cell, select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
@@ -40,14 +41,13 @@ def select(config: SelectConfig, console: Console) -> None:
     candidates = read_scores(config)
     if config.best is not None:
         _write(config.best, best_chain_lines(candidates))
-        print_line(console, f"chosen    {config.best}")
+        print_lines(console, [f"chosen    {config.best}"])
     if config.best is not None and config.out is None and not candidates.has_answers:
-        print_line(console, "No problem has a known answer: there is nothing to compare.")
+        print_lines(console, ["No problem has a known answer: there is nothing to compare."])
         return
     found = match_answers(candidates, config)
     rows = compare_methods(found.candidates, _sizes(config.n or SIZES, max(found.counts)), config.seed)
-    for line in remarks(candidates.model, found, rows, candidates.search):
-        print_line(console, line)
+    print_lines(console, remarks(candidates.model, found, rows, candidates.search))
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
     if rows[0].ahead:
@@ -55,7 +55,7 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(lead_table(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
-        print_line(console, f"figures   {config.out}")
+        print_lines(console, [f"figures   {config.out}"])
 
 
 def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search: str | None = None) -> list[str]:

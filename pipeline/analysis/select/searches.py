@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.searches.coverage import COVERAGES
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
 from pipeline.analysis.searches.figures import RunFigures, run_figures
@@ -18,7 +19,7 @@ from pipeline.analysis.searches.sentences import claim_sentences, start_sentence
 from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, format_number, format_percent, listed, plain_lines, printable
+from pipeline.core.formatting import format_count, format_number, format_percent, listed, printable
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -58,12 +59,12 @@ def select_searches(config: SelectConfig, console: Console) -> None:
             f"searches={folders}: no problem is in all runs, so there is nothing to compare: name runs on the same problems"
         )
     for folder, run in zip(folders, runs, strict=True):
-        console.print(Text(f"{run.name}: {printable(folder)}"), soft_wrap=True)
+        print_lines(console, [f"{run.name}: {printable(folder)}"])
     print_comparison(found, console)
     if config.out is not None:
         with atomic_file(Path(config.out)) as file:
             file.write(f"{json.dumps(record(config, found), indent=1)}\n".encode())
-        print_line(console, f"\nfigures   {config.out}")
+        print_lines(console, [f"\nfigures   {config.out}"])
 
 
 def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
@@ -127,8 +128,7 @@ def _runs(folders: Sequence[str]) -> list[SearchRun]:
 def print_comparison(found: SearchComparison, console: Console) -> None:
     """Print the counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
     console.width = max(console.width, _WIDTH)
-    for line in remarks(found):
-        print_line(console, line)
+    print_lines(console, list(remarks(found)))
     _titled(
         console,
         f"choices of the searches, with {CONFIDENCE:.0%} intervals; means of a problem",
@@ -143,9 +143,8 @@ def print_comparison(found: SearchComparison, console: Console) -> None:
         _titled(console, "accuracy of the choices with the most confidence, by coverage", _coverage(covered))
     for each in found.runs:
         if each.coverage.trust is not None:
-            print_line(console, f"\ntrust in {each.summary.name}")
-            for line in trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated):
-                print_line(console, f"  {line}")
+            sentences = trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
+            print_lines(console, [f"\ntrust in {each.summary.name}", *(f"  {line}" for line in sentences)])
 
 
 def remarks(found: SearchComparison) -> Iterator[str]:
@@ -221,14 +220,8 @@ def _table(*columns: str) -> Table:
 
 
 def _titled(console: Console, title: str, table: Table) -> None:
-    print_line(console, "")
-    print_line(console, title)
+    print_lines(console, ["", title])
     console.print(table)
-
-
-def print_line(console: Console, line: str) -> None:
-    """Print a line without control characters. A narrow terminal wraps it."""
-    console.print(Text(plain_lines(line)), soft_wrap=True)
 
 
 def cell(estimate: Interval, sign: str = "") -> Text:
