@@ -5,7 +5,6 @@ html, css or js: text of a data set or a model is only in the data, and enters t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -28,6 +27,7 @@ from pipeline.analysis.report.browser.views import (
     shown_row,
 )
 from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
+from pipeline.analysis.report.page import Inset
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
@@ -50,38 +50,26 @@ _PACKAGE = "pipeline.analysis.report.browser"
 _SCRIPTS = ("elements", "listing", "keys", "data", "chains", "list", "detail", "browser")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
-    """Trusted parts of a page: `html`, `css`, `js`, and `data` elements for the end of the page. They hold `shown` of the run's
-    `total` chains."""
-
-    html: str
-    css: str
-    js: str
-    data: str
-    shown: int
-    total: int
-
-
-def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
-    """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
+def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | None:
+    """The browser of a run's current labels, with at most `chains` chains; None without any. Raises StoreError for a damaged
+    file."""
     more = CONSENSUS_COLUMNS if has_consensus(run) else ()
     checks = [CHECK_RUNS.read(storage, name, partial=True) for name in CHECK_RUNS.names(storage)]
     frames = run.frames(LABELS, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
     chosen = sample((size for frame in frames for size in _sizes(frame, len(checks))), chains)
+    if not chosen.positions:
+        return None
     findings = _findings(checks, _shown_ids(run, chosen)) if checks else {}
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
     for shown, examples in _units(storage, run, chosen, (*COLUMNS, *more), findings):
         data.add(shown, examples)
-    return Browser(
+    return Inset(
         html=_html(len(chosen.positions), total),
         css=part(_PACKAGE, "browser.css"),
         js=script([(_PACKAGE, f"{name}.js") for name in _SCRIPTS]),
         data=data.elements(confidence),
-        shown=len(chosen.positions),
-        total=total,
     )
 
 
