@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pipeline.core.hardware import Throughput
-from pipeline.core.records import Counted, Tally, Totals
+from pipeline.core.records import SummedRecord, Tally, Totals
 
 SECONDS_PER_HOUR = 3600.0
 _WORKER_ERROR = re.compile(
@@ -19,7 +19,7 @@ _WORKER_ERROR = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load(Counted):
+class Load(SummedRecord):
     """Number of requests that an engine works on, requests that wait for it, and completions that wait for their verdict; in a
     search, chains that have not been scored yet (`scoring`)."""
 
@@ -30,7 +30,7 @@ class Load(Counted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineWork(Counted):
+class EngineWork(SummedRecord):
     """Counters of an engine since its start; they never decrease.
 
     `generated`: generated tokens, including those of unfinished and aborted completions. `steps`: the forward passes that
@@ -50,7 +50,7 @@ class EngineWork(Counted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts(Counted):
+class Verdicts(SummedRecord):
     """Number of rollouts by result. `truncated` counts those cut by the token limit; each of them is also in another count.
 
     The other counts add up to all rollouts."""

@@ -537,7 +537,7 @@ class UnitTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class SummedRecord:
     """Base of records of numbers that are added field by field, and subtracted so."""
 
     def __add__(self, other: Self) -> Self:
@@ -576,7 +576,7 @@ class Tally(dict[str, int]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals(Counted):
+class Totals(SummedRecord):
     """The tally of a run of `label`, over one or more units, and of an input.
 
     `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
