@@ -30,7 +30,7 @@ from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import label_rule
 from pipeline.estimators.target_places import place_warnings, total_places
-from pipeline.export.balance import Counted, chains_to_drop
+from pipeline.export.balance import ChainLabels, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
@@ -272,7 +272,7 @@ class _Job:
         if self._config.balance is Balance.none:
             return ()
         counted = [
-            Counted(made.chain.chain_id, made.labels)
+            ChainLabels(made.chain.chain_id, made.labels)
             for _, chains in self._made()
             for made in chains
             if self._reason(made) is None and self._split(made) == TRAIN
