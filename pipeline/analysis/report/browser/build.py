@@ -4,7 +4,7 @@ The data are base64 of gzip in script elements of a type that no web browser run
 html, css or js: text of a data set or a model is only in the data, and enters the page as text nodes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -31,10 +31,10 @@ from pipeline.analysis.report.page import Inset
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
-from pipeline.core.tables import LABELS
+from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
 from pipeline.storage.stored_labels import has_consensus
@@ -63,7 +63,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
-    for shown, examples in _units(storage, run, chosen, (*COLUMNS, *more), findings):
+    for shown, examples in _units(run, chosen, (*COLUMNS, *more), findings):
         data.add(shown, examples)
     return Inset(
         html=_html(len(chosen.positions), total),
@@ -180,35 +180,27 @@ def _sizes(frame: pl.DataFrame, checks: int) -> Iterator[Size]:
 
 
 def _units(
-    storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
+    run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
 ) -> Iterator[tuple[Sequence[Row], Mapping[str, tuple[RolloutExample, ...]]]]:
     """The shown chains of each unit, and examples of their rollouts by prefix id."""
-    log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
-    labels = current_shards(run.wholes, run.edition)
     start = 0
-    for unit in run.units:
-        for frame in _frames(storage, labels.get(unit.unit_id, ()), columns):
-            positions = [position - start for position in chosen.within(start, start + len(frame))]
-            start += len(frame)
-            if not positions:
-                continue
-            chains = [
-                shown_row(row, chosen.characters, findings.get(row["chain_id"], {}))
-                for row in frame[positions].iter_rows(named=True)
-            ]
-            prefixes = prefix_numbers(chains)
-            rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
-            verdicts = _frames(storage, later[unit.unit_id], None)
-            examples = {}
-            if rollouts:
-                later_ones = pl.concat(verdicts) if verdicts else None
-                examples = rollout_examples(pl.concat(rollouts), later_ones, prefixes)
-            yield chains, examples
-
-
-def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> list[pl.DataFrame]:
-    return [pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards]
+    for unit, frame in run.unit_frames(LABELS, columns):
+        positions = [position - start for position in chosen.within(start, start + len(frame))]
+        start += len(frame)
+        if not positions:
+            continue
+        chains = [
+            shown_row(row, chosen.characters, findings.get(row["chain_id"], {}))
+            for row in frame[positions].iter_rows(named=True)
+        ]
+        rollouts = list(map(pl.DataFrame, run.of_unit(unit.unit_id, ROLLOUTS, ROLLOUT_COLUMNS)))
+        verdicts = [pl.DataFrame(read_shard(run.storage, shard)) for shard in later[unit.unit_id]]
+        examples = {}
+        if rollouts:
+            later_ones = pl.concat(verdicts) if verdicts else None
+            examples = rollout_examples(pl.concat(rollouts), later_ones, prefix_numbers(chains))
+        yield chains, examples
 
 
 def _html(shown: int, total: int) -> str:
