@@ -5,12 +5,11 @@ verifier and no scorer again. Memory grows with the number of chains, not with t
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, Finding, Words
-from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
+from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit, rows_of
 from pipeline.analysis.readings import Reader, reader_of
 from pipeline.config.choices import Aggregation
 from pipeline.config.recorded_settings import Settings
@@ -77,10 +76,10 @@ class JudgeAudit(RunAudit):
         """Each vote of each chain is there once, with the right ids."""
         wanted = {
             (row, vote): (chain, problem, critique_id(self._name, chain, vote), self._name)
-            for row, chain, problem in _rows([chains], "row", "chain_id", "problem_id")
+            for row, chain, problem in rows_of([chains], "row", "chain_id", "problem_id")
             for vote in range(self._votes)
         }
-        for row, vote, *ids in _rows(named, "row", "vote", "chain_id", "problem_id", "critique_id", "judge"):
+        for row, vote, *ids in rows_of(named, "row", "vote", "chain_id", "problem_id", "critique_id", "judge"):
             if wanted.pop((row, vote), None) != tuple(ids):
                 yield f"vote {vote} on chain {ids[0]} is there twice, or is none of the unit's"
         for (_, vote), (chain, *_) in wanted.items():
@@ -99,7 +98,7 @@ class JudgeAudit(RunAudit):
                 return
             shown = readings_of(table)
         read: Sequence[Reading] = reader(critiques, unit.rows)
-        votes = zip(_rows([critiques], "chain_id", "vote"), shown, read, strict=True)
+        votes = zip(rows_of([critiques], "chain_id", "vote"), shown, read, strict=True)
         wrong = [f"vote {vote} on chain {chain}" for (chain, vote), was, now in votes if was != now]
         if wrong:
             # A new parser may read all of them otherwise, so a unit has one finding.
@@ -161,15 +160,15 @@ def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Setti
     has none."""
     wanted = {
         (row, at): (chain, problem, settings.get("verifier.kind"))
-        for row, chain, problem, steps in _rows([chains], "row", "chain_id", "problem_id", "steps")
+        for row, chain, problem, steps in rows_of([chains], "row", "chain_id", "problem_id", "steps")
         for at in range(1, len(steps) + 1)
     }
-    for row, at, *ids in _rows(named, "row", "step_index", "chain_id", "problem_id", "verifier"):
+    for row, at, *ids in rows_of(named, "row", "step_index", "chain_id", "problem_id", "verifier"):
         if wanted.pop((row, at), None) != tuple(ids):
             yield f"the finding on step {at} of chain {ids[0]} is there twice, or is none of the unit's"
     for (_, at), (chain, *_) in wanted.items():
         yield f"the finding on step {at} of chain {chain} is missing"
-    for chain, at, verdict, covers, evidence, fault in _rows(
+    for chain, at, verdict, covers, evidence, fault in rows_of(
         named, "chain_id", "step_index", "verdict", "covers", "evidence", "fault"
     ):
         known = verdict in set(StepVerdict) and covers in set(Covers) and fault in _FAULTS
@@ -180,20 +179,15 @@ def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Setti
 
 def _score_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:
     """Each chain has one row, with its texts. Its scores follow from those of its steps."""
-    wanted = {row[0]: row for row in _rows([chains], *_OF_CHAIN)}
-    for row in _rows(named, *_OF_CHAIN):
+    wanted = {row[0]: row for row in rows_of([chains], *_OF_CHAIN)}
+    for row in rows_of(named, *_OF_CHAIN):
         if wanted.pop(row[0], None) != row:
             yield f"the score of chain {row[1]} is there twice, or is none of the unit's"
     for row in wanted.values():
         yield f"the score of chain {row[1]} is missing"
     aggregations = [*Aggregation, Aggregation(settings.get("aggregation"))]
     names = [*(f"score_{each.value}" for each in Aggregation), "score"]
-    for chain, steps, scores, n_scored, *said in _rows(named, "chain_id", "steps", "step_scores", "n_scored", *names):
+    for chain, steps, scores, n_scored, *said in rows_of(named, "chain_id", "steps", "step_scores", "n_scored", *names):
         follow = n_scored == sum(score is not None for score in scores) and len(scores) == len(steps)
         if not follow or said != [chain_score(scores, each) for each in aggregations]:
             yield f"the scores of chain {chain} do not follow from those of its steps"
-
-
-def _rows(tables: Sequence[pa.Table], *names: str) -> Iterator[tuple[Any, ...]]:
-    for table in tables:
-        yield from zip(*(table[name].to_pylist() for name in names), strict=True)
