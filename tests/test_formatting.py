@@ -1,7 +1,5 @@
 """A status as text: one line of a log that holds what is known; and the pace of a run, computed from its course."""
 
-from typing import NamedTuple
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from pipeline.core.formatting import (
     printable,
     status_line,
 )
-from pipeline.core.progress import LEAST_SECONDS, RECENT_SECONDS, Load, Pace, Status, Verdicts, pace
+from pipeline.core.progress import LEAST_SECONDS, RECENT_SECONDS, Load, Pace, SpeedSample, Status, Verdicts, pace
 
 STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
 
@@ -138,13 +136,11 @@ def test_shares_never_leave_out_correct_and_incorrect(verdicts: Verdicts) -> Non
     assert "no answer" not in format_verdicts(verdicts)
 
 
-class Point(NamedTuple):
-    seconds: float
-    rollouts: int
-    tokens: int
+def point(seconds: float, rollouts: int, tokens: int) -> SpeedSample:
+    return SpeedSample(seconds, 0, 0, rollouts, tokens, 0, 0, 0, 0, 0.0)
 
 
-COURSE = [Point(0, 0, 0), Point(30, 0, 0), *(Point(30 + at, 10 * at, 1000 * at) for at in range(1, 200))]
+COURSE = [point(0, 0, 0), point(30, 0, 0), *(point(30 + at, 10 * at, 1000 * at) for at in range(1, 200))]
 
 
 def test_a_steady_run_has_one_pace_from_its_first_rollout_on() -> None:
@@ -154,7 +150,7 @@ def test_a_steady_run_has_one_pace_from_its_first_rollout_on() -> None:
 
 
 def test_the_recent_pace_forgets_what_was_long_ago() -> None:
-    slower = [*COURSE, Point(229 + RECENT_SECONDS, 2000, 199_000 + 6000)]
+    slower = [*COURSE, point(229 + RECENT_SECONDS, 2000, 199_000 + 6000)]
     found = pace(slower, 0)
     assert found.recent == pytest.approx(6000 / RECENT_SECONDS)
     assert found.overall is not None
@@ -164,14 +160,14 @@ def test_the_recent_pace_forgets_what_was_long_ago() -> None:
 
 @pytest.mark.parametrize(
     "course",
-    [[], [Point(3, 0, 0)], [Point(3, 5, 9)], [Point(0, 0, 0), Point(LEAST_SECONDS / 2, 5, 50)], [Point(1, 0, 0)] * 3],
+    [[], [point(3, 0, 0)], [point(3, 5, 9)], [point(0, 0, 0), point(LEAST_SECONDS / 2, 5, 50)], [point(1, 0, 0)] * 3],
 )
-def test_what_has_hardly_begun_has_no_pace(course: list[Point]) -> None:
+def test_what_has_hardly_begun_has_no_pace(course: list[SpeedSample]) -> None:
     assert pace(course, 100) == Pace()
 
 
 def test_no_rollouts_yet_leave_no_time_to_report() -> None:
-    assert pace([Point(0, 0, 0), Point(50, 0, 0), Point(90, 0, 0)], 100).seconds_left is None
+    assert pace([point(0, 0, 0), point(50, 0, 0), point(90, 0, 0)], 100).seconds_left is None
 
 
 @given(
@@ -182,6 +178,6 @@ def test_no_course_gives_a_negative_pace(points: list[tuple[float, int, int]], e
     """Counters decrease if a worker is lost before its last counters were read."""
     times = sorted(seconds for seconds, _, _ in points)
     found = pace(
-        [Point(at, rollouts, tokens) for at, (_, rollouts, tokens) in zip(times, points, strict=True)], expected
+        [point(at, rollouts, tokens) for at, (_, rollouts, tokens) in zip(times, points, strict=True)], expected
     )
     assert all(value is None or value >= 0 for value in (found.recent, found.overall, found.seconds_left))

@@ -4,19 +4,18 @@ Labels come from rollouts, so they are no truth: a wrong step may have a high va
 holds says nothing of its step, which is why the steps that hold are compared too.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from pipeline.core.formatting import WHY_UNCHECKED, format_count, format_percent
+from pipeline.core.records import Tally
 from pipeline.core.shown import Shown
-from pipeline.core.tables import FINDINGS
+from pipeline.core.tables import FINDINGS, LABELS
 from pipeline.storage.run_record import NAME
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS
-from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import stored_run
 from pipeline.verifiers.base import Covers, Fault, StepVerdict
 
@@ -69,10 +68,10 @@ class FindingCounts:
 class Labelled:
     """Steps with a label, how many of them are bad, how many have a value, and the sum of these."""
 
-    steps: int = 0
-    bad: int = 0
-    valued: int = 0
-    value: float = 0.0
+    steps: int
+    bad: int
+    valued: int
+    value: float
 
     @property
     def share(self) -> float:
@@ -83,14 +82,6 @@ class Labelled:
     def mean_value(self) -> float:
         """The mean value of the steps that have one."""
         return self.value / self.valued if self.valued else 0.0
-
-    def __add__(self, other: "Labelled") -> "Labelled":
-        return Labelled(
-            steps=self.steps + other.steps,
-            bad=self.bad + other.bad,
-            valued=self.valued + other.valued,
-            value=self.value + other.value,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,78 +110,70 @@ def check_summary(storage: Storage, name: str, *, partial: bool = False) -> Chec
     """What the verifier of this name found in the run directory `storage`, compared with its labels. Raises as
     `RunFolder.read` does, and StoreError for a damaged file."""
     check = CHECK_RUNS.read(storage, name, partial=partial)
-    found: Counter[tuple[int, str, str, str | None]] = Counter()
-    chains = 0
-    said = []
-    for frame in check.frames(FINDINGS, ["row", *_KEY, "verdict", "covers", "fault"]):
-        chains += frame["row"].n_unique()
-        counted = frame.group_by("step_index", "verdict", "covers", "fault").len()
-        found.update(
-            {(at, verdict, covers, fault): number for at, verdict, covers, fault, number in counted.iter_rows()}
-        )
-        said.append(frame.filter(pl.col("verdict") != StepVerdict.UNKNOWN.value).select(*_KEY, "verdict"))
+    verdict, whole = pl.col("verdict"), pl.col("covers") == Covers.WHOLE.value
+    refuted, holds = verdict == StepVerdict.REFUTED.value, verdict == StepVerdict.HOLDS.value
+    found, said = [], []
+    for frame in check.frames(FINDINGS, [*_KEY, "verdict", "covers"]):
+        of_steps = frame.group_by("step_index")
+        found.append(of_steps.agg(steps=pl.len(), refuted=refuted.sum(), holds_whole=(holds & whole).sum()))
+        said.append(frame.filter(verdict != StepVerdict.UNKNOWN.value).select(*_KEY, "verdict"))
     has_labels = NAME in storage.names("")
     return CheckSummary(
         name=name,
         folder=f"{check.storage.run_dir}/{FINDINGS.name}",
-        counts=_counts(chains, found),
+        counts=_counts(check.tally, found),
         against=_against_labels(storage, pl.concat(said)) if has_labels and said else None,
     )
 
 
-def _counts(chains: int, found: Mapping[tuple[int, str, str, str | None], int]) -> FindingCounts:
-    verdicts: Counter[str] = Counter()
-    faults: Counter[str | None] = Counter()
-    whole = 0
-    for (_, verdict, covers, fault), number in found.items():
-        verdicts[verdict] += number
-        faults[fault] += number
-        whole += number if (verdict, covers) == (StepVerdict.HOLDS, Covers.WHOLE) else 0
+def _counts(tally: Tally, found: Sequence[pl.DataFrame]) -> FindingCounts:
+    """`tally`: that of `stored_findings.finding_tally`. `found`: by step."""
+    faults = {fault: tally["engine_failed" if fault is Fault.LOST else fault.value] for fault in Fault}
     return FindingCounts(
-        chains=chains,
-        steps=verdicts.total(),
-        refuted=verdicts[StepVerdict.REFUTED],
-        holds=verdicts[StepVerdict.HOLDS],
-        holds_whole=whole,
-        unknown=verdicts[StepVerdict.UNKNOWN],
-        faults={fault: faults[fault] for fault in Fault},
-        by_position=tuple(_by_position(found)),
+        chains=tally["chains"],
+        steps=tally["steps"],
+        refuted=tally["refuted"],
+        holds=tally["holds"],
+        holds_whole=sum(int(each["holds_whole"].sum()) for each in found),
+        unknown=tally["unknown"] + sum(faults.values()),
+        faults=faults,
+        by_position=tuple(_by_position(pl.concat(found))) if found else (),
     )
 
 
-def _by_position(found: Mapping[tuple[int, str, str, str | None], int]) -> Iterator[AtPosition]:
+def _by_position(found: pl.DataFrame) -> Iterator[AtPosition]:
     ends = [*(first - 1 for first in POSITIONS[1:]), None]
     for first, last in zip(POSITIONS, ends, strict=True):
-        here = {key: number for key, number in found.items() if first <= key[0] and (last is None or key[0] <= last)}
-        if steps := sum(here.values()):
-            refuted = sum(number for key, number in here.items() if key[1] == StepVerdict.REFUTED)
-            yield AtPosition(first=first, last=last, steps=steps, refuted=refuted)
+        here = found.filter(
+            pl.col("step_index") >= first, pl.lit(True) if last is None else pl.col("step_index") <= last
+        )
+        if here.height:
+            yield AtPosition(first=first, last=last, steps=int(here["steps"].sum()), refuted=int(here["refuted"].sum()))
 
 
 def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | None:
     """`said`: chain, step and verdict of each step with a verdict."""
-    run = stored_run(storage)
-    sums = {verdict: Labelled() for verdict in (*StepVerdict, None)}
-    for frame in frames_of(run, ["chain_id", "label", "value"]):
+    parts = []
+    for frame in stored_run(storage).frames(LABELS, ["chain_id", "label", "value"]):
         steps = (
             frame.with_columns(step_index=pl.int_ranges(1, pl.col("label").list.len() + 1, dtype=pl.Int32))
             .explode("label", "value", "step_index")
             .drop_nulls("label")
         )
-        sums[None] += _labelled(steps)
-        both = steps.join(said, on=_KEY)
-        for verdict in (StepVerdict.REFUTED, StepVerdict.HOLDS):
-            sums[verdict] += _labelled(both.filter(pl.col("verdict") == verdict.value))
-    if not sums[None].steps:
+        bad, value = (pl.col("label") == 0).sum(), pl.col("value")
+        of_verdicts = steps.join(said, on=_KEY, how="left").group_by("verdict")
+        parts.append(of_verdicts.agg(steps=pl.len(), bad=bad, valued=value.count(), value=value.sum()))
+    found = pl.concat(parts) if parts else pl.DataFrame()
+    if not found.height:
         return None
-    return AgainstLabels(refuted=sums[StepVerdict.REFUTED], holds=sums[StepVerdict.HOLDS], every=sums[None])
+    refuted, holds = (
+        found.filter(pl.col("verdict") == verdict.value) for verdict in (StepVerdict.REFUTED, StepVerdict.HOLDS)
+    )
+    return AgainstLabels(refuted=_labelled(refuted), holds=_labelled(holds), every=_labelled(found))
 
 
 def _labelled(steps: pl.DataFrame) -> Labelled:
-    value = steps["value"].drop_nulls()
-    return Labelled(
-        steps=steps.height, bad=int((steps["label"] == 0).sum()), valued=value.len(), value=float(value.sum())
-    )
+    return Labelled(**steps.drop("verdict").sum().row(0, named=True))
 
 
 def check_lines(summary: CheckSummary) -> Iterator[str]:

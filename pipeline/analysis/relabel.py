@@ -27,21 +27,21 @@ from pipeline.consensus.reliability import reliability_lines
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.progress import RelabelResult
 from pipeline.core.records import Chain, Finish, Grade, Solution
-from pipeline.core.tables import VERDICTS, RolloutVerdict
+from pipeline.core.tables import SOLUTIONS, VERDICTS, RolloutVerdict
 from pipeline.data.prompts import opened_thinking, stem
 from pipeline.estimators.base import objection
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import GRADERS, checker_for, grader_version
-from pipeline.storage.edition_writer import EditionWriter, Judging, RegradedUnit, StoredUnit
+from pipeline.storage.edition_writer import EditionWriter, Judging
 from pipeline.storage.editions import arrange, edition_sequence
 from pipeline.storage.location import storage_at
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, finished_run, refuse_unfinished
 from pipeline.storage.temporary import temporary_folder
-from pipeline.storage.units import UnitRef
+from pipeline.storage.units import UnitRef, unit_rows
 from pipeline.witnesses.base import Witness
 
 Stem = tuple[tuple[str, ...], str]
@@ -54,7 +54,7 @@ def relabel(config: RelabelConfig) -> RelabelResult:
     """Make labels with the estimator of the settings. Raises UsageError for a missing or unfinished run, StoreError and
     RunConflict."""
     named = given_settings("estimator", config.estimator)
-    return _edited(config, named, lambda _: nullcontext(None), config.consensus)
+    return _edited(config, named, lambda *_: nullcontext(None), config.consensus)
 
 
 def regrade(config: RegradeConfig) -> RelabelResult:
@@ -67,16 +67,15 @@ def regrade(config: RegradeConfig) -> RelabelResult:
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
     named.pop(_HOW_MANY, None)
     processes = getattr(config.grader, "processes", None) or 1
-    edited = _edited(
-        config, {**named, "grader_version": grader_version()}, lambda settings: _regrading(settings, processes)
-    )
+    named = {**named, "grader_version": grader_version()}
+    edited = _edited(config, named, lambda run, settings: _regrading(run, settings, processes))
     return replace(edited, notes=(*edited.notes, *reread))
 
 
 def _edited(
     config: RelabelConfig | RegradeConfig,
     named: Settings,
-    judging: Callable[[Settings], AbstractContextManager[Judging | None]],
+    judging: Callable[[StoredRun, Settings], AbstractContextManager[Judging | None]],
     consensus: ConsensusChange | None = None,
 ) -> RelabelResult:
     """Make a new edition with the `named` settings, unless they are those of the current labels. `consensus`: its settings that
@@ -93,7 +92,7 @@ def _edited(
         settings, witnesses = settled(storage, run, settings, consensus or ConsensusChange())
         edited = RelabelResult(run_dir=storage.run_dir)
         if settings != run.settings:
-            with judging({**run.identity, **settings}) as judge:
+            with judging(run, {**run.identity, **settings}) as judge:
                 edited = _make_edition(storage, run, settings, judge, witnesses)
         # Without a new edition it completes the moves that a crash has interrupted.
         arrange(storage, replace(run, editions=edition_sequence(storage)).current_files)
@@ -101,12 +100,12 @@ def _edited(
 
 
 @contextmanager
-def _regrading(settings: Settings, processes: int) -> Iterator[Judging]:
+def _regrading(run: StoredRun, settings: Settings, processes: int) -> Iterator[Judging]:
     grader = replace(chosen_settings(settings, GraderConfig, GRADERS), processes=processes)
     threads = ThreadPoolExecutor(processes)
     with checker_for(grader) as checker:
         try:
-            yield _Regrader(checker, threads, opened_thinking(settings.get("policy.prompt.thinking")))
+            yield _Regrader(run, checker, threads, opened_thinking(settings.get("policy.prompt.thinking")))
         finally:
             # After a failure the waiting grades are not needed; running ones end at the checker's deadline.
             threads.shutdown(cancel_futures=True)
@@ -176,26 +175,31 @@ def _write_consensus(writer: EditionWriter, units: Sequence[UnitRef], consensus:
 class _Regrader:
     """Grades the stored texts of a unit with a checker. `before`: what stands before the steps of a chain."""
 
-    def __init__(self, checker: Checker, threads: ThreadPoolExecutor, before: str) -> None:
+    def __init__(self, run: StoredRun, checker: Checker, threads: ThreadPoolExecutor, before: str) -> None:
+        self._run = run
         self._before = before
         self._checker = checker
         self._threads = threads
 
-    def __call__(self, unit: StoredUnit) -> RegradedUnit:
-        drawn = {draw.chain_id: draw.solution for draw in unit.drawn}
-        solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in unit.chains]
-        given = {row.solution.chain_id: row.given_outcome for row in unit.rows() if row.solution}
-        outcomes = [given.get(chain.solution.chain_id) for chain in unit.chains]
-        chains = list(self._threads.map(self._with_outcome, unit.chains, solutions, outcomes))
-        grades = sorted(self._grades(unit, _stems(unit.chains, solutions)).items())
+    def __call__(
+        self, ref: UnitRef, chains: Sequence[Chain], rollouts: Sequence[pa.Table]
+    ) -> tuple[Sequence[Chain], pa.Table]:
+        tables = self._run.of_unit(ref.unit_id, SOLUTIONS)
+        drawn = {draw.chain_id: draw.solution for table in tables for draw in SOLUTIONS.from_table(table)}
+        solutions = [drawn.get(chain.solution.chain_id, chain.solution) for chain in chains]
+        rows = unit_rows(self._run.storage, ref)
+        given = {row.solution.chain_id: row.given_outcome for row in rows if row.solution}
+        outcomes = [given.get(chain.solution.chain_id) for chain in chains]
+        regraded = list(self._threads.map(self._with_outcome, chains, solutions, outcomes))
+        grades = sorted(self._grades(rollouts, _stems(chains, solutions)).items())
         grader = grader_version()
         verdicts = [RolloutVerdict(rollout, grade.answer, grade.verdict, grader) for rollout, grade in grades]
-        return RegradedUnit(chains=chains, verdicts=VERDICTS.to_table(verdicts))
+        return regraded, VERDICTS.to_table(verdicts)
 
-    def _grades(self, unit: StoredUnit, stems: Mapping[str, Stem]) -> dict[str, Grade]:
+    def _grades(self, rollouts: Sequence[pa.Table], stems: Mapping[str, Stem]) -> dict[str, Grade]:
         grades: dict[str, Grade] = {}
         slow: dict[str, Future[Grade]] = {}
-        for table in unit.rollouts:
+        for table in rollouts:
             columns = (table[name].to_pylist() for name in ("rollout_id", "prefix_id", "text", "finish"))
             for rollout, prefix, completion, ending in zip(*columns, strict=True):
                 if prefix not in stems:

@@ -46,7 +46,18 @@ from pipeline.storage.editions import current_edition, edition_command, edition_
 from pipeline.storage.growths import growths_begun, has_grown
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import CHECK, JUDGE, LABEL, SCORE, SEARCH, STAGED_INPUT, command_of
-from pipeline.storage.starts import FAILED, INTERRUPTED, LIMITED, PLAN, Start, process_with, read_starts, same_machine
+from pipeline.storage.starts import (
+    FAILED,
+    INTERRUPTED,
+    LIMITED,
+    PLAN,
+    RunCost,
+    Start,
+    cost_of,
+    process_with,
+    read_starts,
+    same_machine,
+)
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_critiques import JUDGE_RUNS
 from pipeline.storage.stored_findings import CHECK_RUNS
@@ -92,16 +103,6 @@ class RunCondition:
     state: StartState
     why: str
     seen: ObservedStart | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCost:
-    """The cost of all `starts` of a run. `money` leaves out the `unpriced` starts; it is None if none had a price."""
-
-    starts: int
-    unpriced: int
-    device_hours: float
-    money: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         edition=edition.number if edition and command_of_edition else None,
         edition_command=command_of_edition,
         pace=pace(start.samples, start.status.rollouts_expected) if start else Pace(),
-        spent=_spent(starts),
+        spent=cost_of(starts),
         planned=planned,
         plan_fault=fault,
         command=command,
@@ -364,16 +365,6 @@ def observe_start(start: Start, now: float) -> ObservedStart:
     process = process_with(start.pid) == start.process if here else None
     # Two machines' clocks differ, so a heartbeat may seem to lie in the future.
     return ObservedStart(start=start, silent_seconds=max(0.0, now - start.at), process=process)
-
-
-def _spent(starts: Sequence[Start]) -> RunCost:
-    costs = [start.status.device_hours * start.price for start in starts if start.price is not None]
-    return RunCost(
-        starts=len(starts),
-        unpriced=len(starts) - len(costs),
-        device_hours=sum(start.status.device_hours for start in starts),
-        money=sum(costs) if costs else None,
-    )
 
 
 def _planned(storage: Storage) -> tuple[Forecast | None, str]:

@@ -151,11 +151,12 @@ def _chains(config: ChainsConfig) -> int:
     from pipeline.analysis.report.terminal import print_chains
     from pipeline.core.formatting import format_count
     from pipeline.core.output import say
+    from pipeline.core.tables import LABELS
     from pipeline.storage.location import storage_at
-    from pipeline.storage.stored_labels import label_frames
+    from pipeline.storage.stored_run import stored_run
 
     with interruptible():
-        frames = list(label_frames(storage_at(config.run_dir)))
+        frames = list(stored_run(storage_at(config.run_dir)).frames(LABELS))
         found = chosen(pl.concat(frames), config.limit, config.where) if frames else None
     if not found:
         say("no chain is labelled yet" if found is None else f"no chain has {config.where}")

@@ -6,11 +6,11 @@ They are shown to users; no later step of the pipeline reads them.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipeline.core.hardware import Throughput
-from pipeline.core.records import Tally, Totals
+from pipeline.core.records import SummedRecord, Tally, Totals
 
 SECONDS_PER_HOUR = 3600.0
 _WORKER_ERROR = re.compile(
@@ -19,7 +19,7 @@ _WORKER_ERROR = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Load(SummedRecord):
     """Number of requests that an engine works on, requests that wait for it, and completions that wait for their verdict; in a
     search, chains that have not been scored yet (`scoring`)."""
 
@@ -28,17 +28,9 @@ class Load:
     grading: int = 0
     scoring: int = 0
 
-    def __add__(self, other: "Load") -> "Load":
-        return Load(
-            running=self.running + other.running,
-            waiting=self.waiting + other.waiting,
-            grading=self.grading + other.grading,
-            scoring=self.scoring + other.scoring,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineWork:
+class EngineWork(SummedRecord):
     """Counters of an engine since its start; they never decrease.
 
     `generated`: generated tokens, including those of unfinished and aborted completions. `steps`: the forward passes that
@@ -56,12 +48,9 @@ class EngineWork:
     prefilled: int = 0
     unfilled_seconds: float = 0.0
 
-    def __add__(self, other: "EngineWork") -> "EngineWork":
-        return EngineWork(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
+class Verdicts(SummedRecord):
     """Number of rollouts by result. `truncated` counts those cut by the token limit; each of them is also in another count.
 
     The other counts add up to all rollouts."""
@@ -72,9 +61,6 @@ class Verdicts:
     ungraded: int = 0
     aborted: int = 0
     truncated: int = 0
-
-    def __add__(self, other: "Verdicts") -> "Verdicts":
-        return Verdicts(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,17 +196,19 @@ LEAST_SECONDS = 1.0
 """Least time of labelling from which a pace is computed."""
 
 
-class StageProgress(Protocol):
-    """Counters of a start, `seconds` after it began."""
+class SpeedSample(NamedTuple):
+    """The progress and the load of a start after `seconds` of wall time."""
 
-    @property
-    def seconds(self) -> float: ...
-
-    @property
-    def rollouts(self) -> int: ...
-
-    @property
-    def tokens(self) -> int: ...
+    seconds: float
+    units_done: int
+    prefixes_decided: int
+    rollouts: int
+    tokens: int
+    running: int
+    waiting: int
+    grading: int
+    workers: int
+    device_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +221,7 @@ class Pace:
     seconds_left: float | None = None
 
 
-def pace(course: Sequence[StageProgress], rollouts_expected: int) -> Pace:
+def pace(course: Sequence[SpeedSample], rollouts_expected: int) -> Pace:
     """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown."""
     first = max((at for at, reached in enumerate(course) if not reached.rollouts), default=0)
     labelling = course[first:]
@@ -250,5 +238,5 @@ def pace(course: Sequence[StageProgress], rollouts_expected: int) -> Pace:
     )
 
 
-def _rate(begin: StageProgress, end: StageProgress) -> float:
+def _rate(begin: SpeedSample, end: SpeedSample) -> float:
     return max(0, end.tokens - begin.tokens) / (end.seconds - begin.seconds)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 
 class Column(NamedTuple):
@@ -536,6 +536,17 @@ class UnitTarget:
     growths: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedRecord:
+    """Base of records of numbers that are added field by field, and subtracted so."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
+
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(**{part.name: getattr(self, part.name) - getattr(other, part.name) for part in fields(self)})
+
+
 class Tally(dict[str, int]):
     """Counts by name: of the rows of a kind of run, or of the input. A name that is not there counts 0. The counts of several
     units are added name by name, and subtracted so. Not to be changed."""
@@ -565,8 +576,8 @@ class Tally(dict[str, int]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """The tally of a run of `label`, over one or more units, and of an input; added field by field, and subtracted so.
+class Totals(SummedRecord):
+    """The tally of a run of `label`, over one or more units, and of an input.
 
     `promoted`: the chains that `grow` promoted. `spent`: chains whose budget was spent before the estimator reached its target.
     `aborted`: rollouts that were stopped because they no longer counted. `mended`: rows in which backslashes were put back.
@@ -592,12 +603,6 @@ class Totals:
     spent: int = 0
     solution_tokens: int = 0
     mended: int = 0
-
-    def __add__(self, other: "Totals") -> "Totals":
-        return Totals(**{part.name: getattr(self, part.name) + getattr(other, part.name) for part in fields(self)})
-
-    def __sub__(self, other: "Totals") -> "Totals":
-        return Totals(**{part.name: getattr(self, part.name) - getattr(other, part.name) for part in fields(self)})
 
     @property
     def tally(self) -> Tally:

@@ -16,14 +16,14 @@ EXACT_STEPS = 4096
 """The last surplus steps, up to this number, are balanced as exactly as whole chains allow; the ones before in hash order."""
 
 
-class Counted(NamedTuple):
+class ChainLabels(NamedTuple):
     """A chain and how many labels its steps have."""
 
     chain_id: str
     labels: LabelCounts
 
 
-def chains_to_drop(chains: Iterable[Counted], balance: Balance, seed: int) -> frozenset[str]:
+def chains_to_drop(chains: Iterable[ChainLabels], balance: Balance, seed: int) -> frozenset[str]:
     """The chain_ids to leave out. Raises UsageError if one of the two sides is empty, because nothing would be left."""
     match balance:
         case Balance.none:
@@ -34,7 +34,7 @@ def chains_to_drop(chains: Iterable[Counted], balance: Balance, seed: int) -> fr
             return _balanced(list(chains), seed, "step", lambda chain: chain.labels.good - chain.labels.bad)
 
 
-def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[Counted], int]) -> frozenset[str]:
+def _balanced(chains: list[ChainLabels], seed: int, what: str, surplus: Callable[[ChainLabels], int]) -> frozenset[str]:
     total = sum(map(surplus, chains))
     side = 1 if total > 0 else -1
     _refuse_one_sided(chains, what)
@@ -44,7 +44,7 @@ def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[Co
     return frozenset(candidates[index].chain_id for index in chosen)
 
 
-def _refuse_one_sided(chains: Sequence[Counted], what: str) -> None:
+def _refuse_one_sided(chains: Sequence[ChainLabels], what: str) -> None:
     bad = any(chain.labels.bad for chain in chains)
     good = any(chain.labels.good if what == "step" else not chain.labels.bad for chain in chains)
     if chains and not (good and bad):

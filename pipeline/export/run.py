@@ -25,11 +25,12 @@ from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
+from pipeline.core.tables import LABELS
 from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import label_rule
 from pipeline.estimators.target_places import place_warnings, total_places
-from pipeline.export.balance import Counted, chains_to_drop
+from pipeline.export.balance import ChainLabels, chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
@@ -56,7 +57,7 @@ from pipeline.storage.disk import os_errors
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, atomic_folder, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import has_consensus, refuse_without, unit_frames
+from pipeline.storage.stored_labels import has_consensus, refuse_without
 from pipeline.storage.stored_run import StoredRun, readable_run
 from pipeline.storage.stored_trees import COLUMNS as OF_TREES
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
@@ -214,7 +215,7 @@ class _Job:
         columns = {*LabelRow._fields} - unread | {*(self._plan.columns or ())}
         columns |= {*(OF_CONSENSUS if self._by_consensus else ()), *(() if self._trees is None else OF_TREES)}
         fields = [pl.lit(None).alias(name) if name in unread else name for name in LabelRow._fields]
-        for unit, frame in unit_frames(self._run, sorted(columns)):
+        for unit, frame in self._run.unit_frames(LABELS, sorted(columns)):
             problems: defaultdict[str, list[LabelRow]] = defaultdict(list)
             for values in frame.select(fields).iter_rows():
                 row = without_implied(LabelRow(*values))
@@ -271,7 +272,7 @@ class _Job:
         if self._config.balance is Balance.none:
             return ()
         counted = [
-            Counted(made.chain.chain_id, made.labels)
+            ChainLabels(made.chain.chain_id, made.labels)
             for _, chains in self._made()
             for made in chains
             if self._reason(made) is None and self._split(made) == TRAIN

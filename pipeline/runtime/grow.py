@@ -30,7 +30,6 @@ from pipeline.storage.commits import Commit, publish_or_refuse
 from pipeline.storage.growths import (
     STRENGTH,
     growth_sequence,
-    growth_settings,
     growths_needed,
     growths_of,
     has_grown,
@@ -199,7 +198,7 @@ def _unfinished(found: StoredRun, growths: Sequence[Commit]) -> bool:
 
 def _refuse_other(storage: Storage, settings: PickerConfig, growth: Commit) -> None:
     """Raise UsageError for other settings than those of the growth that is not done."""
-    recorded, asked = growth_settings(growth), _settings(settings)
+    recorded, asked = growth.recorded, _settings(settings)
     if any(recorded.get(key) != value for key, value in asked.items()):
         own = [
             setting_word(key, value) for key, value in recorded.items() if key.startswith("grow.") and key not in _NAMES
@@ -216,7 +215,7 @@ def _left_of(storage: Storage, settings: PickerConfig, growths: Sequence[Commit]
     budget = check_budget(settings)
     if not growths:
         return budget
-    before = growth_settings(growths[-1])
+    before = growths[-1].recorded
     if before[_UNIT] != settings.budget_unit.value:
         raise UsageError(
             f"{storage.run_dir} has grown by {before[_BUDGET]} {before[_UNIT]}: give {_UNIT}={before[_UNIT]}, and a larger "

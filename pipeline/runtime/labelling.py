@@ -41,7 +41,7 @@ from pipeline.runtime.unit_log import Finished
 from pipeline.runtime.worker import Probe, Snapshot, UnitTask, UnitWork
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import LABELS
-from pipeline.storage.growths import STRENGTH, allotments, growth_settings
+from pipeline.storage.growths import STRENGTH, allotments
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import UnitFiles
 from pipeline.storage.units import unit_rows
@@ -208,7 +208,7 @@ class Labelling(UnitWork[RolloutLog]):
         return [await asyncio.to_thread(self._growth, record, log) for record in task.growths]
 
     def _growth(self, record: Commit, log: RolloutLog) -> Growth:
-        settings = growth_settings(record)
+        settings = record.recorded
         picking = chosen_settings(settings, PickerConfig, PICKERS)
         return Growth(
             number=record.number,

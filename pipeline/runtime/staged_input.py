@@ -50,7 +50,7 @@ def staged_input(
             return replace(grown, settings=settings)
         if completions(found):
             return _as_it_was(storage, config, found, check)
-        if not has_input((), run_identity, asked):
+        if not has_input({}, run_identity, asked):
             raise InputError(
                 f"the record of the input of {storage.run_dir} is lost, and the input has grown since it was written: "
                 "start once with the input as it was, then with the grown one"
@@ -79,7 +79,7 @@ def staged_by(
     staged_id = str(run_identity[STAGED_INPUT])
     found, damaged = repair(storage, _sequence(storage, staged_id))
     known = resolve(found).whole
-    while known is None or not has_input(known.settings, run_identity, asked):
+    while known is None or not has_input(known.recorded, run_identity, asked):
         made = replace(make(found, known), number=found.length)
         won = publish(storage, made)
         found = _sequence(storage, staged_id)

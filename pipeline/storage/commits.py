@@ -67,6 +67,11 @@ class Commit:
         """The counts of a unit of `label`, or of an input."""
         return self.tally.totals
 
+    @property
+    def recorded(self) -> dict[str, object]:
+        """The values of `settings` by key. Raises ValueError for an invalid record."""
+        return {key: json.loads(value) for key, value in self.settings}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSequence:

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.progress import RelabelResult
-from pipeline.core.records import Chain, InputRow, SampledSolution, Trials
-from pipeline.core.tables import OUTCOMES, PROMOTIONS, ROLLOUTS, SOLUTIONS
+from pipeline.core.records import Chain, Trials
+from pipeline.core.tables import OUTCOMES, PROMOTIONS, ROLLOUTS
 from pipeline.data.grown import in_rounds, with_passed
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
@@ -39,29 +39,10 @@ from pipeline.storage.editions import (
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun
-from pipeline.storage.units import UnitRef, unit_rows
+from pipeline.storage.units import UnitRef
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredUnit:
-    """The stored data of a whole unit, for new verdicts: its draws, its log and its chains. `rows`: reads its input."""
-
-    drawn: Sequence[SampledSolution]
-    rollouts: Sequence[pa.Table]
-    chains: Sequence[Chain]
-    rows: Callable[[], Sequence[InputRow]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegradedUnit:
-    """The chains of a unit with new outcomes, and its new verdicts."""
-
-    chains: Sequence[Chain]
-    verdicts: pa.Table
-
-
-Judging = Callable[[StoredUnit], RegradedUnit]
-"""Makes the verdicts of an edition."""
+Judging = Callable[[UnitRef, Sequence[Chain], Sequence[pa.Table]], tuple[Sequence[Chain], pa.Table]]
+"""From a unit, its chains and its rollouts: the chains with new outcomes, and the new verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,22 +181,15 @@ class EditionWriter:
         self._shards.append(replace(shard, file=shard.file.replace(ASIDE, name, 1)))
 
     def _judgement(self, judge: Judging, ref: UnitRef, chains: Sequence[Chain]) -> _Judged:
-        drawn, rollouts = (self._run.of_unit(ref.unit_id, table) for table in (SOLUTIONS, ROLLOUTS))
-        new = judge(
-            StoredUnit(
-                drawn=[solution for table in drawn for solution in SOLUTIONS.from_table(table)],
-                rollouts=rollouts,
-                chains=chains,
-                rows=lambda: unit_rows(self._storage, ref),
-            )
-        )
+        rollouts = self._run.of_unit(ref.unit_id, ROLLOUTS)
+        regraded, verdicts = judge(ref, chains, rollouts)
         old, outcomes = self._table(self._verdicts[ref.unit_id]), rollout_outcomes_of(rollouts)
-        before, after = with_verdicts(outcomes, old), with_verdicts(outcomes, new.verdicts)
-        read, now = _answers(rollouts if old is None else [old]), _answers([new.verdicts])
+        before, after = with_verdicts(outcomes, old), with_verdicts(outcomes, verdicts)
+        read, now = _answers(rollouts if old is None else [old]), _answers([verdicts])
         # Equal verdicts have the name of the file that is there.
         return _Judged(
-            verdicts=[write_shard(self._storage, VERDICTS, content_id(VERDICTS, ref.unit_id), [new.verdicts])],
-            outcomes=[(chain.final_answer, chain.outcome) for chain in new.chains],
+            verdicts=[write_shard(self._storage, VERDICTS, content_id(VERDICTS, ref.unit_id), [verdicts])],
+            outcomes=[(chain.final_answer, chain.outcome) for chain in regraded],
             changes=Counter(
                 f"{before[key].verdict.value} to {after[key].verdict.value}, "
                 + ("of the same answer" if read[key] == now[key] else "of another answer in the text")

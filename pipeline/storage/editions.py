@@ -58,7 +58,7 @@ def new_edition(
 
 def edition_settings(edition: Commit) -> dict[str, object]:
     """The settings of an edition. Raises ValueError for an invalid record."""
-    return {key: json.loads(value) for key, value in edition.settings if key not in (_LOG, _COMMAND)}
+    return {key: value for key, value in edition.recorded.items() if key not in (_LOG, _COMMAND)}
 
 
 def own_editions(editions: RecordSequence) -> list[Commit]:

@@ -4,7 +4,6 @@ The record of a growth names the picker's settings and a file of allotments. It 
 growth that was interrupted goes on as it was planned, whoever starts it again.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.config.recorded_settings import Settings
@@ -57,11 +56,6 @@ def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRe
         shards=(allotments,),
         settings=settings_copy(settings),
     )
-
-
-def growth_settings(growth: Commit) -> dict[str, object]:
-    """The settings of a growth, by dotted key."""
-    return {key: json.loads(value) for key, value in growth.settings}
 
 
 def write_allotments(storage: Storage, number: int, rows: Iterable[tuple[str, str, int]]) -> ShardRecord:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable, UsageError
 from pipeline.core.tables import SCHEMA_VERSION
-from pipeline.storage.commits import FOLDER, INPUT, UNIT, checksum, record_sequences
+from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, checksum, record_sequences
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
 from pipeline.storage.storage import Storage
@@ -68,7 +68,7 @@ def _recorded(storage: Storage, identity: Mapping[str, object]) -> dict[str, obj
     except Unreachable:
         raise
     except StoreError:
-        copies = [{key: json.loads(value) for key, value in copy} for copy in _copies(storage)]
+        copies = [copy.recorded for copy in _copies(storage)]
         fitting = [copy for copy in copies if _differing(copy, identity) <= GROWING]
         exact = [copy for copy in fitting if not _differing(copy, identity)]
         return (exact or fitting or [{}])[0]
@@ -107,12 +107,10 @@ def with_input(identity: Mapping[str, object], start: Mapping[str, object]) -> d
     return {**identity, **{key: start[key] for key in _OF_INPUT if key in start}}
 
 
-def has_input(
-    settings: tuple[tuple[str, str], ...], identity: Mapping[str, object], start: Mapping[str, object]
-) -> bool:
-    """Whether a record of the input, with these `settings`, has the input of a start. Without settings it has that of the run's
+def has_input(recorded: Mapping[str, object], identity: Mapping[str, object], start: Mapping[str, object]) -> bool:
+    """Whether a record of the input, with these settings, has the input of a start. Without settings it has that of the run's
     identity."""
-    recorded = {key: json.loads(value) for key, value in settings} or identity
+    recorded = recorded or identity
     return all(recorded.get(key) == start.get(key) for key in _OF_INPUT)
 
 
@@ -151,7 +149,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
         raise
     except StoreError:
         copies = _copies(storage)
-        if settings_copy(identity) in copies:
+        if settings_copy(identity) in [copy.settings for copy in copies]:
             return _Found.OURS_WITHOUT_RECORD
         if not copies and NAME in names:
             raise
@@ -159,7 +157,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
             raise RunConflict(
                 f"{storage.run_dir} contains other files ({names[0]}, ...): choose an empty or new ", RUN_DIR
             ) from None
-        recorded = {key: json.loads(value) for key, value in copies[-1]}
+        recorded = copies[-1].recorded
     differing = _differing(recorded, identity)
     if not differing:
         return _Found.OURS
@@ -191,10 +189,9 @@ def settings_copy(identity: Mapping[str, object]) -> tuple[tuple[str, str], ...]
     return tuple((key, json.dumps(value, sort_keys=True)) for key, value in sorted(identity.items()))
 
 
-def _copies(storage: Storage) -> list[tuple[tuple[str, str], ...]]:
-    return [
-        commit.settings for found in record_sequences(storage, INPUT) for commit in found.commits if commit.settings
-    ]
+def _copies(storage: Storage) -> list[Commit]:
+    """The records of the staged input that have a copy of the identity."""
+    return [commit for found in record_sequences(storage, INPUT) for commit in found.commits if commit.settings]
 
 
 def recorded_identity(storage: Storage) -> dict[str, object]:

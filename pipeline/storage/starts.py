@@ -7,16 +7,16 @@ the start proceeds, so that a reader on any machine sees the age of the last upd
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.ids import ID_DIGITS, record_name, record_parts
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import Load, SpeedSample, Status, Verdicts
 from pipeline.storage.objects import each
 from pipeline.storage.storage import Storage
 
@@ -27,6 +27,7 @@ TRACKED = "tracked"
 ADVISORY = (FOLDER, REPORT, PLAN, TRACKED)
 """Entries of a run directory for people: the starts, the last report, the plan that limits the run, and the data of
 `run.track`."""
+_TREE, _HTML = "tree-", ".html"
 READ = 1000
 """Largest number of starts that are read. Of more starts, the last ones are read."""
 MOST = 600
@@ -42,21 +43,6 @@ _RANDOM_BYTES = 4
 _ENDED = "ZX"
 """States of processes that have ended (zombie, dead)."""
 _TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
-
-
-class SpeedSample(NamedTuple):
-    """The progress and the load of a start after `seconds` of wall time."""
-
-    seconds: float
-    units_done: int
-    prefixes_decided: int
-    rollouts: int
-    tokens: int
-    running: int
-    waiting: int
-    grading: int
-    workers: int
-    device_seconds: float
 
 
 class ProgressHistory:
@@ -130,7 +116,42 @@ class Starts:
     damaged: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCost:
+    """The cost of all `starts` of a run. `money` leaves out the `unpriced` starts; it is None if none had a price."""
+
+    starts: int
+    unpriced: int
+    device_hours: float
+    money: float | None
+
+
+def cost_of(starts: Sequence[Start], otherwise: float | None = None) -> RunCost:
+    """The cost of the starts of a run, each at its own price. `otherwise`: the price of starts without one."""
+    prices = [otherwise if start.price is None else start.price for start in starts]
+    costs = [
+        start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
+    ]
+    return RunCost(
+        starts=len(starts),
+        unpriced=sum(start.price is None for start in starts),
+        device_hours=sum(start.status.device_hours for start in starts),
+        money=sum(costs) if costs else None,
+    )
+
+
 _Record = TypeVar("_Record", Load, Verdicts, Status, Start)
+
+
+def tree_page(problem_id: str) -> str:
+    """The name of the page of a problem's tree in the run directory. A problem_id is a hash, so no text of a data set is in a
+    name."""
+    return f"{_TREE}{problem_id}{_HTML}"
+
+
+def is_tree_page(name: str) -> bool:
+    """Whether an entry of a run directory is such a page."""
+    return name.startswith(_TREE) and name.endswith(_HTML) and name[len(_TREE) : -len(_HTML)].isalnum()
 
 
 def new_start_id(began_at: float) -> str:

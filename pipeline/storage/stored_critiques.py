@@ -120,17 +120,15 @@ class CritiqueCounts:
 def critique_counts(judge: StoredJudge) -> CritiqueCounts:
     """The critiques of all finished units in numbers. Raises StoreError for a damaged file."""
     kinds: Counter[ReadingKind] = Counter()
-    chains = critiques = unanimous = 0
+    unanimous = 0
     says = pl.col("reading").is_in([ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value])
     for frame in judge.frames(CRITIQUES, ["row", "reading", "first_error"]):
         kinds.update({ReadingKind(kind): number for kind, number in frame["reading"].value_counts().iter_rows()})
         of_chains = frame.group_by("row").agg(alike=says.all() & (pl.struct("reading", "first_error").n_unique() == 1))
-        chains += of_chains.height
-        critiques += frame.height
         unanimous += int(of_chains["alike"].sum())
     return CritiqueCounts(
-        chains=chains,
-        critiques=critiques,
+        chains=judge.tally["chains"],
+        critiques=judge.tally["critiques"],
         votes=judge.votes,
         kinds={kind: kinds[kind] for kind in ReadingKind},
         unanimous=unanimous,

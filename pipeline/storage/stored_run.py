@@ -1,6 +1,5 @@
 """A run directory as its commit records describe it: settings, units, tables and current labels. For commands that read it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,10 +13,10 @@ import pyarrow.compute as pc
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import StoreError, UsageError
 from pipeline.core.formatting import format_unfinished
-from pipeline.core.records import Tally
+from pipeline.core.records import GROWN, Tally
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.table import Table
-from pipeline.core.tables import PROMOTIONS, ROLLOUTS
+from pipeline.core.tables import CONSENSUS, DROPS, LABELS, PROMOTIONS, ROLLOUTS
 from pipeline.data.grown import grown_id
 from pipeline.storage.commits import (
     FOLDER,
@@ -33,6 +32,7 @@ from pipeline.storage.commits import (
 from pipeline.storage.editions import (
     current_edition,
     current_files,
+    current_shards,
     edition_command,
     edition_sequence,
     edition_settings,
@@ -56,6 +56,8 @@ from pipeline.storage.units import UnitRef, units_of
 
 _MAKING = ("estimator.", "grader.", "grader_version")
 _LABEL = "`label`"
+_SOMETIMES = LABELS.with_extra(GROWN, *CONSENSUS).schema
+"""All columns of labels: files may lack those of `CONSENSUS` and `DROPS`, and `grown`."""
 _LOOKED_AT = 20
 """How many entries of a folder that is no run are looked into for one."""
 
@@ -123,11 +125,22 @@ class StoredTask:
             if unit.unit_id in self.wholes and (found := self.of_unit(unit.unit_id, table, columns)):
                 yield unit, pa.concat_tables(found).unify_dictionaries()
 
-    def frames(self, table: Table[Any], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    def unit_frames(
+        self, table: Table[Any], columns: Sequence[str] | None = None
+    ) -> Iterator[tuple[UnitRef, pl.DataFrame]]:
         """`tables` as polars frames."""
-        for _, found in self.tables(table, columns):
+        for unit, found in self.tables(table, columns):
             # Words of a vocabulary as strings, so that frames of several units fit each other.
-            yield pl.DataFrame(found).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+            yield unit, pl.DataFrame(found).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+    def frames(self, table: Table[Any], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+        """The same without the units."""
+        return (frame for _, frame in self.unit_frames(table, columns))
+
+    def rows(self, table: Table[Any], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The same row by row, as dicts of column name -> value."""
+        for frame in self.frames(table, columns):
+            yield from frame.iter_rows(named=True)
 
     def frame(self, table: Table[Any], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The same as one frame."""
@@ -261,6 +274,17 @@ class StoredRun(StoredTask):
             return edition_settings(self.edition)
         return {key: value for key, value in self.identity.items() if key.startswith(_MAKING)}
 
+    def tables(self, table: Table[Any], columns: Sequence[str] | None = None) -> Iterator[tuple[UnitRef, pa.Table]]:
+        """As of every run; labels are the current ones, with all chains of a problem in one table. Of the columns that are
+        asked for, those that some labels do not have are null there; `grown` is false."""
+        if table.name != LABELS.name:
+            yield from super(StoredRun, self).tables(table, columns)
+            return
+        current = current_shards(self.wholes, self.edition)
+        for unit in self.units:
+            for shard in current.get(unit.unit_id, ()):
+                yield unit, _with_lacking(read_shard(self.storage, shard, columns), columns or ())
+
     def grown_counts(self) -> GrownCounts:
         """What all growths have promoted, in finished units."""
         promoted = rollouts = tokens = 0
@@ -272,6 +296,14 @@ class StoredRun(StoredTask):
                 counts = table.filter(pc.is_in(table["prefix_id"], pa.array([*ends])))["n_tokens"]
                 rollouts, tokens = rollouts + len(counts), tokens + (pc.sum(counts).as_py() or 0)
         return GrownCounts(promoted=promoted, rollouts=rollouts, tokens=tokens)
+
+
+def _with_lacking(labels: pa.Table, columns: Sequence[str]) -> pa.Table:
+    lacking = {GROWN, *CONSENSUS, *DROPS}.intersection(columns).difference(labels.column_names)
+    for name in lacking:
+        none = pa.nulls(labels.num_rows, _SOMETIMES.field(name).type)
+        labels = labels.append_column(name, pc.fill_null(none, False) if name == GROWN else none)
+    return labels.select(list(columns)) if lacking else labels
 
 
 def stored_run(storage: Storage) -> StoredRun:
@@ -343,4 +375,4 @@ def with_present_input(storage: Storage, identity: Settings) -> Settings:
 
 
 def _with_input_of(staged: Commit, identity: Settings) -> Settings:
-    return with_input(identity, {key: json.loads(value) for key, value in staged.settings})
+    return with_input(identity, staged.recorded)

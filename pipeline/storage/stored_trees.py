@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,11 @@ from pipeline.config.label import DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings, settings_section
 from pipeline.core.errors import UsageError
 from pipeline.core.records import GROWN
-from pipeline.core.tables import ROLLOUTS
+from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.estimators.base import Estimator, Need
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard
-from pipeline.storage.stored_labels import frames_of, unit_frames, unit_labels
 from pipeline.storage.stored_run import StoredRun
 from pipeline.storage.units import UnitRef
 from pipeline.trees.cut import StepCut, step_cut
@@ -71,12 +70,12 @@ class StoredTrees:
     @cached_property
     def strength(self) -> float:
         """How far the values of steps are from those of the steps before, see `trees.posterior`: learned from all prefixes."""
-        return learned_strength(step for frame in frames_of(self._run, _COUNTS) for step in _measured_steps(frame))
+        return learned_strength(step for frame in self._run.frames(LABELS, _COUNTS) for step in _measured_steps(frame))
 
     def problems(self) -> Iterator[tuple[UnitRef, ProblemTree]]:
         """The trees of all finished units, each made when it is asked for, in the order of the input. A problem of a grown
         input may be in several units."""
-        for unit, labels in unit_frames(self._run, COLUMNS):
+        for unit, labels in self._run.unit_frames(LABELS, COLUMNS):
             for tree in self.of_unit(unit, labels):
                 yield unit, tree
 
@@ -103,16 +102,13 @@ class StoredTrees:
         named = pl.any_horizontal(pl.col(*_KEYS) == name)
         problems: dict[UnitRef, list[str]] = {}
         wanted: set[str] = set()
-        for unit, keys in unit_frames(self._run, _KEYS):
+        for unit, keys in self._run.unit_frames(LABELS, _KEYS):
             problems[unit] = keys["problem_id"].unique().to_list()
             wanted.update(keys.filter(named)["problem_id"])
         found: list[ProblemTree] = []
-        for unit, there in problems.items():
-            if wanted.intersection(there):
-                labels = unit_labels(self._run, unit.unit_id, COLUMNS)
-                assert labels is not None
-                chosen = labels.filter(pl.col("problem_id").is_in(list(wanted)))
-                found += self.of_unit(unit, chosen)
+        units = tuple(unit for unit, there in problems.items() if wanted.intersection(there))
+        for unit, labels in replace(self._run, units=units).unit_frames(LABELS, COLUMNS):
+            found += self.of_unit(unit, labels.filter(pl.col("problem_id").is_in(list(wanted))))
         if not found:
             raise UsageError(
                 f"{self._run.storage.run_dir} has no labelled problem {name[:80]!r}: give the id of a row, a problem_id of "

@@ -21,6 +21,7 @@ from pipeline.config.chain_filter import ChainFilter
 from pipeline.config.choices import Layout
 from pipeline.config.label import steps_setting
 from pipeline.core.ids import content_id
+from pipeline.core.tables import LABELS
 from pipeline.data.problems import in_validation
 from pipeline.data.prompts import encoder
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces, total_places
@@ -28,7 +29,7 @@ from pipeline.scorers.encoding import EncodedChain, encode_chain
 from pipeline.scorers.heads import pad
 from pipeline.scorers.settings import unescaped
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import label_rows, refuse_without
+from pipeline.storage.stored_labels import refuse_without
 from pipeline.storage.stored_run import readable_identity, readable_run
 from pipeline.train.settings import TrainConfig, TrainTarget
 from pipeline.train.targets import COLUMNS, IGNORED, StepTarget, places_of, step_targets, used_by
@@ -91,10 +92,9 @@ class StepDataset(Dataset):  # type: ignore[misc]  # torch is untyped here
         Raises UsageError for no run of this version, an unfinished one without `config.partial`, neutral steps without
         `config.neutral`, and a `soft` that the labels do not have; InputError for a bound on a number that no chain of
         the run has; StoreError for a damaged file."""
-        storage = storage_at(config.run_dir)
-        refuse_without(readable_run(storage, partial=config.partial), config.soft)
-        rows = label_rows(config.run_dir, COLUMNS, partial=config.partial)
-        return cls.of_rows(rows, config, tokenizer, max_length=max_length, held_out=held_out)
+        run = readable_run(storage_at(config.run_dir), partial=config.partial)
+        refuse_without(run, config.soft)
+        return cls.of_rows(run.rows(LABELS, COLUMNS), config, tokenizer, max_length=max_length, held_out=held_out)
 
     @classmethod
     def of_rows(

@@ -27,7 +27,8 @@ class ChecksWitness(Witness):
     """See the module."""
 
     def about(self) -> str:
-        said = [verdict for verdicts in self._verdicts.values() for verdict in verdicts.values()]
+        verdicts, _ = self._found
+        said = [verdict for of_chain in verdicts.values() for verdict in of_chain.values()]
         chains = format_count(self._check.tally["chains"], "chain")
         return (
             f"the verifier {self._check.name} checked {chains}: it refutes "
@@ -38,12 +39,12 @@ class ChecksWitness(Witness):
         return content_id("checks", self._check.name, *(shard.sha256 for shard in self._check.shards(FINDINGS)))
 
     def claim(self, chain: ChainText) -> StepClaim | None:
-        verdicts = self._verdicts.get(chain.chain_id)
-        if verdicts is None:
+        verdicts, proved = self._found
+        if (of_chain := verdicts.get(chain.chain_id)) is None:
             return None
         return StepClaim(
-            steps=tuple(verdicts.get(step) for step in range(1, len(chain.steps) + 1)),
-            proved=frozenset(step - 1 for step in self._proved.get(chain.chain_id, ())),
+            steps=tuple(of_chain.get(step) for step in range(1, len(chain.steps) + 1)),
+            proved=frozenset(step - 1 for step in proved.get(chain.chain_id, ())),
         )
 
     @cached_property
@@ -61,18 +62,10 @@ class ChecksWitness(Witness):
             )
         return check
 
-    @property
-    def _verdicts(self) -> Mapping[str, Mapping[int, int]]:
-        """Chain id -> the verdicts on its steps, by step index from 1. Steps without one are absent."""
-        return self._found[0]
-
-    @property
-    def _proved(self) -> Mapping[str, Collection[int]]:
-        """Chain id -> the steps of which the verdict is a proof."""
-        return self._found[1]
-
     @cached_property
-    def _found(self) -> tuple[dict[str, dict[int, int]], dict[str, set[int]]]:
+    def _found(self) -> tuple[Mapping[str, Mapping[int, int]], Mapping[str, Collection[int]]]:
+        """Chain id -> the verdicts on its steps, by step index from 1, and the steps of which the verdict is a proof. Steps
+        without a verdict are absent."""
         found: dict[str, dict[int, int]] = {}
         proved: dict[str, set[int]] = {}
         for frame in self._check.frames(FINDINGS, _COLUMNS):

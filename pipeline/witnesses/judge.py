@@ -3,8 +3,7 @@
 A critique that names no step of the chain, or that could not be read, is no vote. A chain without a vote has no claim.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pipeline.consensus.evidence import PositionClaim
@@ -29,9 +28,10 @@ class JudgeWitness(Witness):
         template = recorded.get("judge.template")
         shown = ", and was shown the known answers" if recorded.get("judge.show_answer") else ""
         how = f" by the template {template}" if template else ""
+        votes, models = self._read
         return (
-            f"{', '.join(self._read.models) or 'a judge'} gave {format_count(self._judge.votes, 'vote')} on each of "
-            f"{format_count(len(self._read.votes), 'chain')}{how}{shown}"
+            f"{', '.join(models) or 'a judge'} gave {format_count(self._judge.votes, 'vote')} on each of "
+            f"{format_count(len(votes), 'chain')}{how}{shown}"
         )
 
     def digest(self) -> str:
@@ -40,7 +40,8 @@ class JudgeWitness(Witness):
     def claim(self, chain: ChainText) -> PositionClaim | None:
         steps = len(chain.steps)
         votes = [0.0] * (steps + 1)
-        for place, count in self._read.votes.get(chain.chain_id, {}).items():
+        of_chains, _ = self._read
+        for place, count in of_chains.get(chain.chain_id, {}).items():
             if place <= steps:
                 votes[place - 1 if place != _NONE else steps] += count
         return PositionClaim(votes=tuple(votes)) if any(votes) else None
@@ -74,7 +75,8 @@ class JudgeWitness(Witness):
         return judge
 
     @cached_property
-    def _read(self) -> "_Read":
+    def _read(self) -> tuple[Mapping[str, Mapping[int, int]], Sequence[str]]:
+        """Chain id -> the place of the first error, and how many votes name it; and the models that wrote the critiques."""
         votes: dict[str, dict[int, int]] = {}
         models: set[str] = set()
         for frame in self._judge.frames(CRITIQUES, _COLUMNS):
@@ -84,12 +86,4 @@ class JudgeWitness(Witness):
                 if kind in (ReadingKind.ERROR.value, ReadingKind.NO_ERROR.value):
                     place = int(error) if kind == ReadingKind.ERROR.value else _NONE
                     of_chain[place] = of_chain.get(place, 0) + 1
-        return _Read(votes=votes, models=tuple(sorted(models)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """`votes`: by chain id, the place of the first error and how many votes name it. `models`: what wrote them."""
-
-    votes: Mapping[str, Mapping[int, int]]
-    models: tuple[str, ...]
+        return votes, sorted(models)

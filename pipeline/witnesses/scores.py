@@ -31,13 +31,15 @@ class ScoresWitness(Witness):
     def about(self) -> str:
         models = sorted({model for _, model in self._scores.values()})
         more = [f"{len(models) - _MOST_MODELS} more"] if len(models) > _MOST_MODELS else []
-        below = "" if self._threshold is None else f", an error below {self._threshold:g}"
+        _, threshold = self._split
+        below = "" if threshold is None else f", an error below {threshold:g}"
         named = listed([*models[:_MOST_MODELS], *more])
         return f"step scores of {named} for {format_count(len(self._scores), 'chain')}{below}"
 
     def digest(self) -> str:
-        hashed = hashlib.sha256(str(self._threshold).encode())
-        for path in score_files(_KEY, self._path):
+        named, threshold = self._split
+        hashed = hashlib.sha256(str(threshold).encode())
+        for path in score_files(_KEY, named):
             try:
                 with path.open("rb") as file:
                     while block := file.read(_BLOCK):
@@ -50,32 +52,26 @@ class ScoresWitness(Witness):
         scores, _ = self._scores.get(chain.chain_id, (None, ""))
         if scores is None or len(scores) != len(chain.steps):
             return None
-        return place_of_fall(scores) if self._threshold is None else first_below(scores, self._threshold)
-
-    @property
-    def _path(self) -> Path:
-        return Path(self._split[0]).expanduser()
-
-    @property
-    def _threshold(self) -> float | None:
-        return self._split[1]
+        _, threshold = self._split
+        return place_of_fall(scores) if threshold is None else first_below(scores, threshold)
 
     @cached_property
-    def _split(self) -> tuple[str, float | None]:
+    def _split(self) -> tuple[Path, float | None]:
+        """The path and the threshold."""
         if not self.source.source:
             raise UsageError(f"{_KEY}={self.source.name}: name the scores, as in scores:scores.parquet")
         found = _AT.fullmatch(self.source.source)
         if found is None:
-            return self.source.source, None
+            return Path(self.source.source).expanduser(), None
         threshold = float(found["threshold"])
         if not 0 < threshold <= 1:
             raise UsageError(f"{_KEY}={self.source.name}: the threshold after @ must be above 0 and at most 1")
-        return found["path"], threshold
+        return Path(found["path"]).expanduser(), threshold
 
     @cached_property
     def _scores(self) -> dict[str, tuple[tuple[float, ...] | None, str]]:
         """Chain id -> its step scores and their model. Without scores: a step has none."""
-        frame = read_scores_of(_KEY, self._path, ("chain_id", "step_scores", "model"))
+        frame = read_scores_of(_KEY, self._split[0], ("chain_id", "step_scores", "model"))
         return {
             chain: (None if not scores or None in scores or not _shares(scores) else tuple(scores), model or "")
             for chain, scores, model in frame.iter_rows()

@@ -16,10 +16,9 @@ from pipeline.analysis.relabel import relabel
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
-from pipeline.core.tables import SCHEMA_VERSION
+from pipeline.core.tables import LABELS, SCHEMA_VERSION
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
-from pipeline.storage.stored_labels import label_frames
 from pipeline.storage.stored_run import stored_run
 from tests.agree.pairs import human, labelled
 from tests.agree.scored import score_row, write_scores
@@ -43,7 +42,7 @@ def run_dir(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def labels(run_dir: Path) -> list[dict[str, Any]]:
     """Labels of the chains from the input, without the sampled ones: the row `bare` had no chain."""
-    frame = pl.concat(label_frames(LocalStorage(run_dir)))
+    frame = stored_run(LocalStorage(run_dir)).frame(LABELS)
     rows = list(frame.filter(pl.col("source_id") != "bare").iter_rows(named=True))
     assert len(rows) == 6
     return rows

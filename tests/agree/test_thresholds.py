@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.agree.thresholds import BestThreshold, best_threshold
+from pipeline.analysis.agree.judged import BestThreshold, best_threshold
 from pipeline.core.statistics import Floats, Interval, Resampling, share
 
 Case = tuple[list[float], int]

@@ -23,9 +23,9 @@ from pipeline.config.choices import Layout
 from pipeline.config.label import DataConfig
 from pipeline.core.records import Origin
 from pipeline.core.statistics import Interval
+from pipeline.core.tables import LABELS
 from pipeline.data.rows import read_rows
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import readable_run
 from tests.conftest import SHARED_DATA
 from tests.real.figures import (
@@ -151,7 +151,7 @@ def _labelling(data: Path, run_dir: Path, name: str, settings: Sequence[str], re
     if name == OF_FIXED:
         relabel(RelabelConfig(run_dir=str(run_dir), estimator=EstimatorChange(name="pooled")))
     storage = storage_at(str(run_dir))
-    rows = list(rows_of(readable_run(storage, partial=False), _COLUMNS))
+    rows = list(readable_run(storage, partial=False).rows(LABELS, _COLUMNS))
     return Labelling(
         chains=_chains(rows, "value"),
         judging=_chains(rows, "p_no_drop"),

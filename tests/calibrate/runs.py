@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-import polars as pl
 
 from pipeline.__main__ import compose_label
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
+from pipeline.core.tables import LABELS
 from pipeline.engines.oracle import true_value
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_labels import label_frames
+from pipeline.storage.stored_run import stored_run
 from tests.agree.scored import score_row
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
@@ -49,7 +49,7 @@ def oracle_run(folder: Path, *overrides: str, problems: int = 60, first: int = 0
 
 
 def labels(run_dir: Path) -> list[Row]:
-    return list(pl.concat(label_frames(LocalStorage(run_dir))).iter_rows(named=True))
+    return list(stored_run(LocalStorage(run_dir)).frame(LABELS).iter_rows(named=True))
 
 
 def true_values(row: Row) -> list[float]:

@@ -9,23 +9,23 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
 from pipeline.export import balance as module
-from pipeline.export.balance import Counted, chains_to_drop
+from pipeline.export.balance import ChainLabels, chains_to_drop
 from pipeline.export.example import LabelCounts
 from pipeline.export.settings import Balance
 
 PER_CHAIN = st.tuples(st.integers(0, 6), st.integers(0, 6))
 
 
-def counted(pairs: list[tuple[int, int]]) -> list[Counted]:
-    return [Counted(f"c{number}", LabelCounts(good, bad)) for number, (good, bad) in enumerate(pairs)]
+def counted(pairs: list[tuple[int, int]]) -> list[ChainLabels]:
+    return [ChainLabels(f"c{number}", LabelCounts(good, bad)) for number, (good, bad) in enumerate(pairs)]
 
 
-def kept(chains: list[Counted], balance: Balance, seed: int = 0) -> list[Counted]:
+def kept(chains: list[ChainLabels], balance: Balance, seed: int = 0) -> list[ChainLabels]:
     gone = chains_to_drop(chains, balance, seed)
     return [chain for chain in chains if chain.chain_id not in gone]
 
 
-def surplus(chains: list[Counted] | tuple[Counted, ...]) -> int:
+def surplus(chains: list[ChainLabels] | tuple[ChainLabels, ...]) -> int:
     return sum(chain.labels.good - chain.labels.bad for chain in chains)
 
 

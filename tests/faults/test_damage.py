@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import StoreError
+from pipeline.core.tables import LABELS
 from pipeline.storage.commits import INPUT, UNIT, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import damaged_files
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FOLDER as STARTS
-from pipeline.storage.stored_labels import label_frames
+from pipeline.storage.stored_run import stored_run
 from tests.faults.runs import Found, Scene, Scenes, assert_same, files, scene, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(280)]
@@ -116,7 +117,7 @@ def test_what_is_damaged_is_set_aside_and_redone(
 def test_damaged_labels_are_never_returned(copy: Scene) -> None:
     flip(sorted((copy.run_dir / "labels").iterdir())[0], random.Random(0))
     with pytest.raises(StoreError, match="start the command of this run directory again"):
-        list(label_frames(LocalStorage(copy.run_dir)))
+        list(stored_run(LocalStorage(copy.run_dir)).frames(LABELS))
 
 
 def deleted(folder: Path) -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from pipeline.__main__ import main
 from pipeline.analysis.chains import COLUMNS, Chains, chosen, measured
+from pipeline.core import tables
 from pipeline.core.errors import UsageError
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_labels import label_frames
+from pipeline.storage.stored_run import stored_run
 from tests.library import Library
 
 HOSTILE = ["<script>alert(1)</script>", "' onmouseover='x", "&amp;", '"><img src=x onerror=y>']
@@ -140,7 +141,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 
 
 def test_the_command_prints_the_chains_that_it_is_asked_for(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    labels = pl.concat(label_frames(LocalStorage(run_dir)))
+    labels = stored_run(LocalStorage(run_dir)).frame(tables.LABELS)
     wrong = [row["source_id"] for row in labels.to_dicts() if row["outcome"] is False]
     code, out, err = printed(capsys, f"run_dir={run_dir}", "where=NOT outcome", "limit=100")
     assert (code, err) == (0, "")

@@ -10,9 +10,9 @@ from pipeline.__main__ import main
 from pipeline.analysis.chains import chosen
 from pipeline.consensus.kept import differs, label_place, witness_places
 from pipeline.core.errors import UsageError
-from pipeline.core.tables import CONSENSUS
+from pipeline.core.tables import CONSENSUS, LABELS
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_labels import has_consensus, label_frames
+from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import stored_run
 from tests.consensus_labels import JUDGE, PROBLEMS, SCORES, consensus_run
 from tests.library import Library
@@ -48,7 +48,7 @@ def test_a_condition_chooses_the_chains_on_which_opinions_differ(labels: pl.Data
 
 def test_labels_by_another_rule_have_no_such_condition(library: Library, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no column disagree"):
-        chosen(pl.concat(label_frames(LocalStorage(library.copy("mixed", tmp_path)))), 1, "disagree")
+        chosen(stored_run(LocalStorage(library.copy("mixed", tmp_path))).frame(LABELS), 1, "disagree")
 
 
 def test_each_step_has_a_line_with_every_opinion(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,8 +76,8 @@ def test_columns_of_consensus_can_be_asked_of_any_run(library: Library, run_dir:
     assert not has_consensus(stored_run(plain))
     assert has_consensus(stored_run(LocalStorage(run_dir)))
     for columns in (("chain_id", "left_out", "grown"), ("opinions",), ("p_error_free", "chain_id")):
-        empty = pl.concat(label_frames(plain, columns))
-        there = pl.concat(label_frames(LocalStorage(run_dir), columns))
+        empty = stored_run(plain).frame(LABELS, columns)
+        there = stored_run(LocalStorage(run_dir)).frame(LABELS, columns)
         assert empty.schema == there.schema
         assert empty.columns == list(columns)
         made = [name for name in columns if name in CONSENSUS]

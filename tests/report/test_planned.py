@@ -6,14 +6,11 @@ import pytest
 
 from pipeline.analysis.report.plan_check import (
     compare_with_plan,
-    device_hours,
     differing_settings,
-    money,
-    starts_without_price,
 )
-from pipeline.core.progress import Status
+from pipeline.core.progress import SpeedSample, Status
 from pipeline.core.records import Totals
-from pipeline.storage.starts import SpeedSample, Start
+from pipeline.storage.starts import Start, cost_of
 from tests.report.forecasts import forecast, without_cost_of_time
 
 TOTALS = Totals(rows=9, used=7, rejected=2, problems=5, chains=9, prefixes=16, too_long=1, rollouts=45, tokens=1313,
@@ -60,7 +57,7 @@ def test_money_goes_by_the_prices_of_starts_and_else_by_that_of_the_plan() -> No
         for price in (2.0, None)
     }
     assert paid == {2.0: 0.5 * 3 + 0.5 * 2, None: 0.5 * 3}
-    assert starts_without_price(starts) == 1
+    assert cost_of(starts).unpriced == 1
 
 
 def test_the_plan_of_another_run_names_what_differs() -> None:
@@ -88,8 +85,8 @@ def test_a_plan_with_drawn_chains_knows_them_from_a_pilot_only() -> None:
 
 def test_devices_and_money_are_those_of_all_starts() -> None:
     first, second = start(sample(1800, 900), sample(3600, 3600)), start(sample(360, 720), began_at=1e6)
-    assert device_hours([first, second]) == pytest.approx(2.2)
-    assert money([first, second]) == pytest.approx(6.6)
-    assert money([first, start(price=None)]) == pytest.approx(6.0)
-    assert money([start(price=None)]) is None
-    assert (device_hours([]), money([])) == (None, None)
+    assert cost_of([first, second]).device_hours == pytest.approx(2.2)
+    assert cost_of([first, second]).money == pytest.approx(6.6)
+    assert cost_of([first, start(price=None)]).money == pytest.approx(6.0)
+    assert cost_of([start(price=None)]).money is None
+    assert cost_of([]).money is None

@@ -17,11 +17,10 @@ from pipeline.analysis.audit.run import audit
 from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
-from pipeline.analysis.trees.data import MOST_NODES, trees_json
-from pipeline.analysis.trees.files import is_tree_page, tree_page
-from pipeline.analysis.trees.report import build_tree
+from pipeline.analysis.trees.report import MOST_NODES, build_tree, trees_json
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
+from pipeline.storage.starts import is_tree_page, tree_page
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.tree import LabelledSteps, StepLabel, WrittenRollout
 from tests.report.reader import ARABIC, IMAGE, SCRIPT, TURNED, Reader, watched, without_scripts

@@ -21,13 +21,13 @@ from pipeline.analysis.status import SHOWN_DAMAGE, RunStatus, StartState, lines,
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, StartCost, encode_forecast
-from pipeline.core.progress import Load, Status, Verdicts, replaced_worker
+from pipeline.core.progress import Load, SpeedSample, Status, Verdicts, replaced_worker
 from pipeline.runtime.driver import label
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
 from pipeline.storage.run_record import encode_identity
-from pipeline.storage.starts import FAILED, FOLDER, PLAN, SpeedSample, Start, read_starts, this_process, write_start
+from pipeline.storage.starts import FAILED, FOLDER, PLAN, Start, read_starts, this_process, write_start
 from tests.audit.runs import config, files
 from tests.library import Library
 from tests.runtime.in_process import in_process

@@ -14,12 +14,11 @@ from pipeline.core.records import (
     Finish,
     Problem,
     Rollout,
-    SampledSolution,
     Tally,
     UnitTarget,
     Verdict,
 )
-from pipeline.core.tables import ROLLOUTS, SOLUTIONS
+from pipeline.core.tables import ROLLOUTS
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
@@ -211,32 +210,6 @@ def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:
     (tmp_path / storage.names("flushed")[0]).unlink()
     with pytest.raises(RunConflict, match="another job works on"):
         repair(storage, stale)
-
-
-def test_sampled_solutions_come_back_as_they_were(tmp_path: Path) -> None:
-    drawn = [
-        SampledSolution(
-            chain_id=f"{draw:020x}",
-            problem_id="a" * 20,
-            source_id="s" if draw else None,
-            draw=draw,
-            text="one\ntwo",
-            token_ids=(1, 2, 3),
-            ends=(4, 7),
-            token_ends=(2, 3),
-            finish=Finish.STOP if draw == 0 else Finish.LENGTH,
-            answer="",
-            verdict=Verdict.NO_ANSWER,
-        )
-        for draw in range(2)
-    ]
-    storage = LocalStorage(tmp_path)
-    log = UnitFiles(storage, UNIT_ID)
-    log.read()
-    assert log.append({"solutions": SOLUTIONS.to_table(drawn)}, Tally())
-    ((name, table),) = UnitFiles(storage, UNIT_ID).read()
-    assert name == "solutions"
-    assert SOLUTIONS.from_table(table) == drawn
 
 
 KERNEL = ShardRecord(

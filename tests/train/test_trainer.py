@@ -19,13 +19,13 @@ from pipeline.config.choices import Aggregation
 from pipeline.config.label import DataConfig
 from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import InputError, UsageError
-from pipeline.core.tables import CALIBRATED_SCORES, SCORES
+from pipeline.core.tables import CALIBRATED_SCORES, LABELS, SCORES
 from pipeline.data.problems import in_validation
 from pipeline.runtime.scoring.files import score_to_file
 from pipeline.scorers.calibration import Calibration, MapKind, encode
 from pipeline.scorers.settings import OwnConfig
 from pipeline.storage.local import LocalStorage
-from pipeline.storage.stored_labels import label_frames
+from pipeline.storage.stored_run import stored_run
 from pipeline.train import trainer
 from pipeline.train.data import StepCollator, StepDataset
 from pipeline.train.result import NAME
@@ -264,7 +264,9 @@ def test_only_steps_that_a_figure_is_about_are_counted(small_run: Path, tmp_path
     result = trained(
         settings(small_run, tmp_path / "orm", target=TrainTarget.outcome, layers=0, epochs=1, validation=0.5)
     )
-    chains = [row for frame in label_frames(LocalStorage(small_run)) for row in frame.iter_rows(named=True)]
+    chains = [
+        row for frame in stored_run(LocalStorage(small_run)).frames(LABELS) for row in frame.iter_rows(named=True)
+    ]
     outcomes = [row["outcome"] for row in chains if in_validation(row["problem"], 0.5, 0)]
     found = result.metrics
     assert (found.steps, found.good, found.bad) == (len(outcomes), outcomes.count(True), outcomes.count(False))

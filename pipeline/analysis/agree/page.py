@@ -169,7 +169,7 @@ def reliability_figure(report: ScoreAgreement) -> Figure | None:
         "scores are probabilities; below, they are too high. A model that was trained on rollouts predicts the end of the "
         "chain, which is another question.",
         chart=chart_of(diagonal() + rules + points, height=_LARGE),
-        numbers=curve_table(report),
+        numbers=curve_table("score", report.steps.bins),
     )
 
 

@@ -4,24 +4,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.agree.run import Agreement, MethodComparison
+from pipeline.analysis.agree.score_tables import SHOWN_SUBSETS, count, curve_table, interval, number
 from pipeline.analysis.agree.verifiers import VerifierAgreement
+from pipeline.analysis.report.page import Table
+from pipeline.analysis.report.rich_tables import as_rich, widen
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
 
 SHOWN_UNUSABLE = 5
-_SHOWN_SUBSETS = 4
-_WIDTH = 160
-"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
 def print_agreement(report: Agreement) -> None:
     """Print the counts, then the tables of first errors, their position, single steps and the reliability curve."""
     console = Console(highlight=False, markup=False)
-    console.width = max(console.width, _WIDTH)
+    widen(console)
     _print_counts(console, report)
     people = report.rulings[0].first_errors.total
     right = report.rulings[0].first_errors.right_answers
@@ -55,11 +54,15 @@ def print_agreement(report: Agreement) -> None:
             f"({format_percent(one.bad / one.steps if one.steps else 0.0)})",
             _verifier_table(report.verifiers),
         )
-    _titled(console, f"Share of steps that humans call good, by {report.made.soft}", _curve(report))
+    _titled(
+        console,
+        f"Share of steps that humans call good, by {report.made.soft}",
+        curve_table("value", report.reliability.bins),
+    )
     curve = report.reliability
     console.print(
-        f"AUC {_with_interval(curve.auc)}, {_with_interval(curve.sampled_auc)} without last steps valued by their own answer; "
-        f"expected calibration error (ECE) {_number(curve.ece)}",
+        f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; "
+        f"expected calibration error (ECE) {number(curve.ece)}",
         soft_wrap=True,
     )
 
@@ -117,109 +120,83 @@ def _figures(ruling: MethodComparison) -> tuple[object, ...]:
 
 def _f1_table(rulings: Sequence[MethodComparison]) -> Table:
     subsets = list(rulings[0].first_errors.by_subset)
-    shown = subsets if 1 < len(subsets) <= _SHOWN_SUBSETS else []
-    mean = ["mean"] if shown else []
-    table = _table("first error by", "F1", "interval", "found", "cleared", *shown, *mean, "uncertain")
+    shown = subsets if 1 < len(subsets) <= SHOWN_SUBSETS else []
+    rows = []
     for ruling in _rows(rulings):
         errors = ruling.first_errors
         total = errors.total
-        table.add_row(
-            ruling.name,
-            _number(total.f1.value),
-            _interval(total.f1),
-            _number(total.found),
-            _number(total.cleared),
-            *(_number(errors.by_subset[name].f1.value) for name in shown),
-            *([_number(errors.mean.value) if errors.mean else "-"] if shown else []),
-            _count(errors.uncertain),
+        rows.append(
+            (
+                ruling.name,
+                number(total.f1.value),
+                _reach(total.f1),
+                number(total.found),
+                number(total.cleared),
+                *(number(errors.by_subset[name].f1.value) for name in shown),
+                *([number(errors.mean.value if errors.mean else None)] if shown else []),
+                count(errors.uncertain),
+            )
         )
-    return table
+    heads = ("first error by", "F1", "interval", "found", "cleared", *shown, *(["mean"] if shown else []), "uncertain")
+    return Table(heads=heads, rows=tuple(rows))
 
 
 def _shift_table(report: Agreement) -> Table:
-    table = _table("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "correct answer")
+    rows = []
     for ruling in _rows(report.rulings):
         shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
-        table.add_row(
-            ruling.name,
-            *map(_count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
-            "-" if shift.mean is None else f"{shift.mean:+.2f}",
-            f"{_count(right.found)}/{right.wrong_process}",
+        rows.append(
+            (
+                ruling.name,
+                *map(count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
+                "-" if shift.mean is None else f"{shift.mean:+.2f}",
+                f"{count(right.found)}/{right.wrong_process}",
+            )
         )
-    return table
+    heads = ("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "correct answer")
+    return Table(heads=heads, rows=tuple(rows))
 
 
 def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
-    table = _table("verifier", "refuted", "bad of these", "precision", "interval", "recall", "hold", "bad of these")
-    for found in verifiers:
-        interval = Interval(value=found.precision, low=found.precision_low, high=found.precision_high)
-        table.add_row(
+    rows = tuple(
+        (
             found.name,
             f"{found.refuted:,}",
             f"{found.refuted_bad:,}",
-            _number(found.precision),
-            _interval(interval),
-            _number(found.recall),
+            number(found.precision),
+            _reach(Interval(value=found.precision, low=found.precision_low, high=found.precision_high)),
+            number(found.recall),
             f"{found.holds:,}",
             f"{found.holds_bad:,} ({format_percent(found.holds_bad / found.holds if found.holds else 0.0)})",
         )
-    return table
+        for found in verifiers
+    )
+    heads = ("verifier", "refuted", "bad of these", "precision", "interval", "recall", "hold", "bad of these")
+    return Table(heads=heads, rows=rows)
 
 
 def _steps_table(report: Agreement) -> Table:
-    table = _table("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
-    for ruling in _rows(report.rulings):
-        if (steps := ruling.steps) is not None:
-            table.add_row(
-                ruling.name,
-                *map(_count, (steps.good, steps.bad, steps.uncertain)),
-                _number(steps.accuracy.value),
-                _interval(steps.accuracy),
-                _number(steps.balanced.value),
-                _interval(steps.balanced),
-            )
-    return table
-
-
-def _curve(report: Agreement) -> Table:
-    table = _table("value", "mean", "steps", "good", "interval")
-    for found in report.reliability.bins:
-        table.add_row(
-            f"{found.low:.2f}-{found.high:.2f}",
-            _number(found.mean_value),
-            f"{found.steps:,}",
-            _number(found.good),
-            f"{found.good_low:.2f}-{found.good_high:.2f}",
+    rows = tuple(
+        (
+            ruling.name,
+            *map(count, (steps.good, steps.bad, steps.uncertain)),
+            number(steps.accuracy.value),
+            _reach(steps.accuracy),
+            number(steps.balanced.value),
+            _reach(steps.balanced),
         )
-    return table
-
-
-def _table(first: str, *columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
+        for ruling in _rows(report.rulings)
+        if (steps := ruling.steps) is not None
+    )
+    heads = ("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
+    return Table(heads=heads, rows=rows)
 
 
 def _titled(console: Console, title: str, table: Table) -> None:
     console.print(Text(title))
-    console.print(table)
+    console.print(as_rich(table))
     console.print()
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _interval(estimated: Interval) -> str:
+def _reach(estimated: Interval) -> str:
     return "-" if estimated.low is None else f"{estimated.low:.2f}-{estimated.high:.2f}"
-
-
-def _with_interval(estimated: Interval) -> str:
-    return _number(estimated.value) + ("" if estimated.low is None else f" ({_interval(estimated)})")
-
-
-def _count(number: float) -> str:
-    """A count; an expected value that is not whole has one decimal."""
-    return f"{number:,.0f}" if abs(number - round(number)) < 1e-9 else f"{number:,.1f}"

@@ -40,11 +40,12 @@ from pipeline.consensus.kept import witness_places
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
 from pipeline.core.statistics import CONFIDENCE, Resampling
+from pipeline.core.tables import LABELS
 from pipeline.data.rows import input_files
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import refuse_without, rows_of
+from pipeline.storage.stored_labels import refuse_without
 from pipeline.storage.stored_run import StoredRun, readable_run
 
 MAX_LISTED = 100
@@ -224,7 +225,7 @@ def _check_outputs(config: AgreeConfig, inputs: Sequence[Path]) -> None:
 
 def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[LabelProvenance, list[ModelChain]]:
     """All labelled chains of the run. Raises UsageError for a run without any."""
-    rows = rows_of(run, _COLUMNS)
+    rows = run.rows(LABELS, _COLUMNS)
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")

@@ -1,27 +1,25 @@
 """Judged scores as tables of texts and lines of remarks, for the page and for the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
+from pipeline.analysis.agree.rulings import Bin
 from pipeline.analysis.agree.step_scores import StepFigures, name_of_lengths
 from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import as_rich
+from pipeline.analysis.report.rich_tables import print_tables, widen
 from pipeline.analysis.report.terminal import print_lines
-from pipeline.core.formatting import format_count, format_percent, plain_lines, printable
+from pipeline.core.formatting import format_count, format_percent, printable
 from pipeline.core.statistics import Interval
 
 SHOWN_ROWS = 3
 """Rows of a kind that are listed, such as unusable ones. The JSON report lists more."""
 SHOWN_SUBSETS = 4
 """With more subsets the table of methods shows their mean alone, so that it fits a terminal."""
-_WIDTH = 160
-"""No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 _HOW = {
     How.fixed: "fixed",
     How.dev: "chosen on {dev}",
@@ -32,13 +30,10 @@ _HOW = {
 
 def print_scores(console: Console, report: ScoreAgreement) -> None:
     """Print what was compared, then the tables."""
-    console.width = max(console.width, _WIDTH)
+    widen(console)
     print_lines(console, [*count_lines(report), *listed(report)])
     print_lines(console, [f"note      {line}" for line in remarks(report)])
-    for title, table in titled_tables(report):
-        console.print()
-        console.print(Text(plain_lines(title)), soft_wrap=True)
-        console.print(as_rich(table))
+    print_tables(console, titled_tables(report))
 
 
 def titled_tables(report: ScoreAgreement) -> Iterator[tuple[str, Table]]:
@@ -53,7 +48,7 @@ def titled_tables(report: ScoreAgreement) -> Iterator[tuple[str, Table]]:
         shift_table(report),
     )
     yield "Single steps with a human label", steps_table(report)
-    yield "Share of steps that people call good, by score", curve_table(report)
+    yield "Share of steps that people call good, by score", curve_table("score", report.steps.bins)
     yield "Scores by position in the chain", positions_table(report)
     yield f"Scores by length of the chain, {report.main.name}", lengths_table(report)
     yield "Where the lowest score of a chain lies", lowest_table(report)
@@ -154,7 +149,7 @@ def methods_table(report: ScoreAgreement) -> Table:
     def row(method: MethodResult) -> tuple[str, ...]:
         by_subset, dev = method.by_subset, report.dev if method.how is How.dev else None
         each = (
-            _number(by_subset[name].f1.value if name in by_subset else None) + ("*" if name == dev else "")
+            number(by_subset[name].f1.value if name in by_subset else None) + ("*" if name == dev else "")
             for name in shown
         )
         return (
@@ -212,13 +207,14 @@ def steps_table(report: ScoreAgreement) -> Table:
     )
 
 
-def curve_table(report: ScoreAgreement) -> Table:
+def curve_table(name: str, bins: Sequence[Bin]) -> Table:
+    """The share of steps that people call good, by bin of scores or values. `name`: of the bins."""
     rows = tuple(
-        (f"{found.low:.2f}-{found.high:.2f}", _number(found.mean_value), f"{found.steps:,}", _number(found.good),
+        (f"{found.low:.2f}-{found.high:.2f}", number(found.mean_value), f"{found.steps:,}", number(found.good),
          f"{found.good_low:.2f}-{found.good_high:.2f}")
-        for found in report.steps.bins
+        for found in bins
     )  # fmt: skip
-    return Table(heads=("score", "mean", "steps", "good", "interval"), rows=rows)
+    return Table(heads=(name, "mean", "steps", "good", "interval"), rows=rows)
 
 
 def positions_table(report: ScoreAgreement) -> Table:
@@ -226,9 +222,9 @@ def positions_table(report: ScoreAgreement) -> Table:
         (
             f"{found.low:.1f}-{found.high:.1f}",
             f"{found.steps:,}",
-            _number(found.mean),
-            _number(found.mean_good),
-            _number(found.mean_bad),
+            number(found.mean),
+            number(found.mean_good),
+            number(found.mean_bad),
             f"{found.good:,}",
             f"{found.bad:,}",
             interval(found.auc),
@@ -248,9 +244,9 @@ def lengths_table(report: ScoreAgreement) -> Table:
             (
                 name,
                 f"{found.chains:,}",
-                _number(found.mean),
-                _number(found.lowest),
-                _number(found.lowest_correct),
+                number(found.mean),
+                number(found.lowest),
+                number(found.lowest_correct),
                 *(("-",) * 3 if each is None else _accuracies(each)),
             )
         )
@@ -284,7 +280,7 @@ def classes_table(report: ScoreAgreement) -> Table:
     dimension_of = {name: dimension for dimension, names in DIMENSIONS.items() for name in names}
     rows = [(name, dimension_of.get(name, "-"), *_class_cells(each)) for name, each in classes.by_class.items()]
     rows.extend(
-        ("mean of classes", name, "", "", "", "", "", _number(score))
+        ("mean of classes", name, "", "", "", "", "", number(score))
         for name, score in classes.dimensions.items()
         if score is not None
     )
@@ -301,9 +297,14 @@ def how(report: ScoreAgreement, method: MethodResult) -> str:
     return _HOW[method.how].format(dev=report.dev)
 
 
+def number(value: float | None) -> str:
+    """A figure with two decimals; a dash without one."""
+    return "-" if value is None else f"{value:.2f}"
+
+
 def interval(figure: Interval) -> str:
     """A figure with its interval, such as `0.52 (0.44-0.60)`."""
-    return _number(figure.value) + ("" if figure.low is None else f" ({figure.low:.2f}-{figure.high:.2f})")
+    return number(figure.value) + ("" if figure.low is None else f" ({figure.low:.2f}-{figure.high:.2f})")
 
 
 def count(number: float) -> str:
@@ -320,7 +321,7 @@ def _accuracies(found: SubsetResult) -> tuple[str, str, str]:
 
 
 def _steps_row(name: str, found: StepFigures) -> tuple[str, ...]:
-    figures = (interval(found.auc), interval(found.brier), _number(found.ece))
+    figures = (interval(found.auc), interval(found.brier), number(found.ece))
     return (name, f"{found.good:,}", f"{found.bad:,}", *figures)
 
 
@@ -337,10 +338,6 @@ def _few(name: str, rows: list[str], total: int) -> list[str]:
 
 def _place(row: Unusable | Unmatched) -> str:
     return f"{row.location.file}, line {row.location.line}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _signed(value: float | None) -> str:

@@ -29,7 +29,7 @@ from pipeline.analysis.audit.invariants import (
     surplus_faults,
     totals_of,
 )
-from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
+from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit, rows_of
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.consensus import is_consensus
 from pipeline.config.label import EstimatorConfig, SamplingConfig
@@ -207,7 +207,7 @@ class LabelAudit(RunAudit):
         asked = sampled_prefixes(own)
         ends = {chain.prefix_ids[-1] for _, chain in own} - asked.keys()
         promoted = {grown_id(each, len(each.ends)): each.rollouts for each in stored.promotions}
-        logged = [row for table in stored.rollouts for row in _logged(table)]
+        logged = list(_logged(stored.rollouts))
         self.ledger.looked_at[Check.ROLLOUTS] += len(logged)
         target = unit.whole.unit_target.rollouts
         sampled = {outcome.prefix_id for outcome in outcomes.values()}
@@ -303,9 +303,8 @@ class _Stored:
     def of(cls, unit: Unit) -> "_Stored":
         tables = unit.tables
         rejects = [
-            (RowLocation(file=row["file"], line=row["line"]), row["step_index"])
-            for table in tables["rejects"]
-            for row in table.select(["file", "line", "step_index"]).to_pylist()
+            (RowLocation(file=file, line=line), index)
+            for file, line, index in rows_of(tables["rejects"], "file", "line", "step_index")
         ]
         labels = pa.concat_tables(tables[LABELS]) if tables[LABELS] else None
         return cls(
@@ -404,14 +403,13 @@ def _outcome_faults(rows: Rows, stored: Sequence[Chain]) -> Iterator[str]:
             )
 
 
-def _logged(rollouts: pa.Table) -> Iterator[LoggedId]:
-    columns = (rollouts[name].to_pylist() for name in LoggedId._fields)
-    return map(LoggedId._make, zip(*columns, strict=True))
+def _logged(rollouts: Sequence[pa.Table]) -> Iterator[LoggedId]:
+    return map(LoggedId._make, rows_of(rollouts, *LoggedId._fields))
 
 
 def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
-    found = Counter(row.rollout_id for table in later for row in _logged(table))
+    found = Counter(row.rollout_id for row in _logged(later))
     for rollout, count in found.items():
         if count > 1 or rollout in rollout_outcomes:
             yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
@@ -429,16 +427,12 @@ def _token_faults(rollouts: Sequence[pa.Table]) -> Iterator[str]:
 
 def _written(rollouts: Sequence[pa.Table], wanted: Collection[str]) -> dict[str, tuple[str, str, Sequence[int]]]:
     """Rollout id -> prefix, text and tokens, of some rollouts."""
-    found: dict[str, tuple[str, str, Sequence[int]]] = {}
-    for table in rollouts:
-        if TOKEN_IDS in table.column_names:
-            columns = (table[name].to_pylist() for name in ("rollout_id", "prefix_id", "text", TOKEN_IDS))
-            found |= {
-                rollout: (prefix, text, ids)
-                for rollout, prefix, text, ids in zip(*columns, strict=True)
-                if rollout in wanted
-            }
-    return found
+    with_tokens = (table for table in rollouts if TOKEN_IDS in table.column_names)
+    return {
+        rollout: (prefix, text, ids)
+        for rollout, prefix, text, ids in rows_of(with_tokens, "rollout_id", "prefix_id", "text", TOKEN_IDS)
+        if rollout in wanted
+    }
 
 
 def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:

@@ -5,7 +5,6 @@ unchanged, with intact pages, schema and row count. Files that no record needs a
 their names; so are those that are not in the folder where they belong.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pipeline.analysis.audit.findings import Check, Finding, Orphans, Words
-from pipeline.analysis.trees.files import is_tree_page
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import Absent, Damaged, StoreError, Unreachable
 from pipeline.core.ids import is_our_name, record_parts
@@ -42,7 +40,7 @@ from pipeline.storage.run_record import (
     with_input,
 )
 from pipeline.storage.shards import ASIDE, DAMAGED, ShardRecord, aside_name, notes_of, verified_file
-from pipeline.storage.starts import ADVISORY
+from pipeline.storage.starts import ADVISORY, is_tree_page
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import FLUSHED
@@ -106,15 +104,15 @@ class Ledger:
             raise
         except StoreError:
             self.fault(Check.SETTINGS, NAME, "is missing or damaged", f"{self.words.again}, with the same settings")
-            lost = [found[0].settings for found in copies.values() if found]
-            return {key: json.loads(value) for key, value in lost[-1]} if lost else None
+            lost = [found[0] for found in copies.values() if found]
+            return lost[-1].recorded if lost else None
         refuse_other_schema(self.storage, identity)
         if self.storage.read(NAME) != encode_identity(identity):
             self.fault(Check.SETTINGS, NAME, "is not as it was written", "restore it from a backup")
         for commit in copies.get(str(identity.get(STAGED_INPUT)), ()):
             # Only the first record must have the first input.
-            copy = {key: json.loads(value) for key, value in commit.settings}
-            if commit.settings != settings_copy(with_input(identity, copy) if commit.number else identity):
+            copy = with_input(identity, commit.recorded) if commit.number else identity
+            if commit.settings != settings_copy(copy):
                 fault = f"differs from the copy in {commit_name(commit)}"
                 self.fault(Check.SETTINGS, NAME, fault, "restore it from a backup")
         return identity

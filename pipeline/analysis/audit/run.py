@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from pipeline.analysis.audit.checks import CheckAudit, ScoreAudit
-from pipeline.analysis.audit.critiques import JudgeAudit
+from pipeline.analysis.audit.chain_runs import CheckAudit, JudgeAudit, ScoreAudit
 from pipeline.analysis.audit.findings import AuditReport as AuditReport
 from pipeline.analysis.audit.labels import LabelAudit
 from pipeline.analysis.audit.searches import SearchAudit

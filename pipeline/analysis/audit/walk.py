@@ -346,6 +346,12 @@ class _Walk:
                         ledger.content(shard, ledger.words.remedy(EDITION))
 
 
+def rows_of(tables: Iterable[pa.Table], *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values in these columns, row by row."""
+    for table in tables:
+        yield from zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
 def _by_table(files: Iterable[tuple[ShardRecord, pa.Table]]) -> Tables:
     found: Tables = defaultdict(list)
     for shard, table in files:

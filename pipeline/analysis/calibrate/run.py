@@ -30,10 +30,10 @@ from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import GROWN
 from pipeline.core.statistics import CONFIDENCE, Floats
+from pipeline.core.tables import LABELS
 from pipeline.scorers.calibration import FORMAT, TARGET, Calibration, MadeFrom, encode
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
-from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import readable_run
 
 PROBLEMS_PER_FOLD = 2
@@ -93,7 +93,7 @@ def calibrate(config: CalibrateConfig) -> CalibrationReport:
     storage = storage_at(config.run_dir)
     run = readable_run(storage, partial=config.partial)
     # Prefixes that `grow` promoted are no sample of what the policy writes: rollouts chose them.
-    rows = (row for row in rows_of(run, (*COLUMNS, GROWN)) if not row[GROWN])
+    rows = (row for row in run.rows(LABELS, (*COLUMNS, GROWN)) if not row[GROWN])
     found = match_prefixes(scores.chains, rows)
     _refuse_few(config, scores, found.counts)
     report = _report(config, scores, found, run.unfinished)

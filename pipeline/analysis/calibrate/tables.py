@@ -3,19 +3,16 @@
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.text import Text
 
 from pipeline.analysis.calibrate.reliability import Reliability
 from pipeline.analysis.calibrate.run import BeforeAfter, CalibrationReport
 from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import as_rich
+from pipeline.analysis.report.rich_tables import print_tables, widen
 from pipeline.analysis.report.terminal import print_lines
-from pipeline.core.formatting import format_count, plain_lines
+from pipeline.core.formatting import format_count
 from pipeline.core.statistics import Interval
 from pipeline.scorers.calibration import MapKind
 
-_WIDTH = 160
-"""No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 WORDS = {
     MapKind.identity: "the scores as they are",
     MapKind.beta: "beta calibration",
@@ -25,13 +22,10 @@ WORDS = {
 
 def print_report(console: Console, report: CalibrationReport) -> None:
     """Print what was read, what was chosen and why, then the tables."""
-    console.width = max(console.width, _WIDTH)
+    widen(console)
     print_lines(console, [*count_lines(report), *choice_lines(report)])
     print_lines(console, [f"note      {line}" for line in report.remarks])
-    for title, table in titled_tables(report):
-        console.print()
-        console.print(Text(plain_lines(title)), soft_wrap=True)
-        console.print(as_rich(table))
+    print_tables(console, titled_tables(report))
 
 
 def titled_tables(report: CalibrationReport) -> Iterator[tuple[str, Table]]:

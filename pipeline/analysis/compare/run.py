@@ -24,10 +24,10 @@ from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
+from pipeline.core.tables import LABELS
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.location import storage_at
-from pipeline.storage.stored_labels import frames_of
 from pipeline.storage.stored_run import StoredRun
 
 MOST_MOVED = 20
@@ -84,12 +84,12 @@ def compare_runs(run_dirs: tuple[str, str]) -> Comparison:
 
 def _read(run_dir: str) -> _Run:
     stored = readable(storage_at(run_dir))
-    read = frames(frames_of(stored, COLUMNS))
+    read = frames(stored.frames(LABELS, COLUMNS))
     if read is None:
         raise UsageError(
             f"run_dir={stored.storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some"
         )
-    made = next(frame for frame in frames_of(stored, _MADE) if len(frame)).row(0, named=True)
+    made = next(frame for frame in stored.frames(LABELS, _MADE) if len(frame)).row(0, named=True)
     return _Run(run_dir=run_dir, stored=stored, frames=read, made=made)
 
 
@@ -137,7 +137,7 @@ def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> di
     wanted, problems = set(prefix_ids), set(problem_ids)
     texts: dict[str, dict[str, str | None]] = {}
     columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
-    for frame in frames_of(a.stored, columns):
+    for frame in a.stored.frames(LABELS, columns):
         if len(texts) == len(wanted):
             break
         for row in frame.filter(pl.col("problem_id").is_in(problems)).iter_rows(named=True):
@@ -157,7 +157,7 @@ def _other_answers(a: _Run, b: _Run) -> int:
 
 def _words(run: _Run, problem_ids: set[str]) -> set[int]:
     found: set[int] = set()
-    for frame in frames_of(run.stored, ("problem_id", "problem")):
+    for frame in run.stored.frames(LABELS, ("problem_id", "problem")):
         found.update(frame.filter(pl.col("problem_id").is_in(problem_ids))["problem"].hash())
     return found
 

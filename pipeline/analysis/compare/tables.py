@@ -8,7 +8,7 @@ from rich.console import Console
 from pipeline.analysis.compare.comparison import Comparison, Side, format_interval, verdict
 from pipeline.analysis.compare.flips import KINDS
 from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import as_rich
+from pipeline.analysis.report.rich_tables import as_rich, widen
 from pipeline.analysis.report.terminal import print_lines
 from pipeline.core.formatting import format_count, format_percent, format_unfinished
 
@@ -17,13 +17,11 @@ TEXT = 300
 _LABELS = {1: "1 good", 0: "0 bad", 2: "2 neutral", None: "uncertain"}
 _SETTINGS = 8
 """The most differing settings that are printed."""
-_WIDTH = 160
-"""No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
     """Print what was compared, the verdict, then tables."""
-    console.width = max(console.width, _WIDTH)
+    widen(console)
     print_lines(console, list(_lines(found)))
     for table in (values_table, positions_table, labels_table, flips_table, cost_table):
         console.print()

@@ -18,8 +18,8 @@ from pipeline.core.forecast import Range
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status, Summary
 from pipeline.core.records import InputRow, RolloutOutcome, SampledSolution, Totals, Trials
+from pipeline.core.tables import LABELS, SOLUTIONS, rollout_outcomes
 from pipeline.core.tables import ROLLOUTS as LOG
-from pipeline.core.tables import SOLUTIONS, rollout_outcomes
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.intervals import beta_moments
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
@@ -33,7 +33,6 @@ from pipeline.storage.commits import INPUT, Commit, CommitState, publish
 from pipeline.storage.run_record import STAGED_INPUT, claim
 from pipeline.storage.starts import read_starts
 from pipeline.storage.storage import Storage
-from pipeline.storage.stored_labels import rows_of
 from pipeline.storage.stored_run import StoredRun, stored_run
 from pipeline.storage.units import write_units
 
@@ -196,7 +195,7 @@ def _believed(run: StoredRun, log: _Log) -> dict[str, BelievedValues]:
     estimator = estimator_for(chosen_settings(run.settings, EstimatorConfig, ESTIMATORS))
     names = ("value", "value_sd", "n_correct", "n_rollouts")
     columns = ["root_prefix_id", "prefix_ids", *(f"{at}{name}" for at in ("root_", "") for name in names)]
-    for row in rows_of(run, columns):
+    for row in run.rows(LABELS, columns):
         prefixes = [row["root_prefix_id"], *row["prefix_ids"]]
         of_prefixes = zip(*([row[f"root_{name}"], *row[name]] for name in names), strict=True)
         for prefix, (value, sd, correct, rollouts) in zip(prefixes, of_prefixes, strict=True):

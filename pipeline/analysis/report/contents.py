@@ -6,18 +6,15 @@ import polars as pl
 
 from pipeline.analysis.report import aggregates, figures
 from pipeline.analysis.report.consensus import consensus_section, consensus_tile
+from pipeline.analysis.report.embedded import shortened
 from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile, format_time, sentence
-from pipeline.analysis.report.plan_check import (
-    PlannedAmount,
-    device_hours,
-    money,
-    starts_without_price,
-)
+from pipeline.analysis.report.plan_check import PlannedAmount
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
-from pipeline.analysis.report.run_report import TEXT, cut, last_activity, missing_costs, unlikely_text
+from pipeline.analysis.report.run_report import TEXT, last_activity, missing_costs, unlikely_text
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import format_count, format_number, format_percent, format_range, format_unfinished
+from pipeline.storage.starts import RunCost, cost_of
 
 KIND = "report"
 
@@ -149,22 +146,21 @@ def _tiles(found: RunData) -> list[Tile]:
                 note="of the steps of right / wrong chains, last steps left out",
             )
         )
-    if (hours := device_hours(found.starts)) is not None:
-        paid = money(found.starts)
+    if found.starts:
+        spent = cost_of(found.starts)
         tiles.append(
             Tile(
                 name="Device hours",
-                value=format_number(hours, 2),
+                value=format_number(spent.device_hours, 2),
                 note=f"{format_count(len(found.starts), 'start')} of `label`"
-                + ("" if paid is None else f"; cost {format_number(paid, 2)}{_without_price(found)}"),
+                + ("" if spent.money is None else f"; cost {format_number(spent.money, 2)}{_without_price(spent)}"),
             )
         )
     return tiles
 
 
-def _without_price(found: RunData) -> str:
-    count = starts_without_price(found.starts)
-    return f" (without {count:,} that have no price)" if count else ""
+def _without_price(spent: RunCost) -> str:
+    return f" (without {spent.unpriced:,} that have no price)" if spent.unpriced else ""
 
 
 def _token_note(found: RunData, labelled: int) -> str:
@@ -255,7 +251,7 @@ def _prices(found: RunData, plan: Forecast) -> str:
     text = f" Money: the plan uses {plan.gpu_hour_price:,g} per device hour"
     if own:
         text += f", starts of the run use {own}"
-    count = starts_without_price(found.starts)
+    count = cost_of(found.starts).unpriced
     if count:
         text += f"; starts without a price ({count:,}) use the plan's"
     return f"{text}." if own or count else ""
@@ -283,7 +279,7 @@ def _rejects(found: RunData) -> Section | None:
                 f"{row['line']:,}",
                 row["source_id"] or "",
                 row["reason"].replace("_", " "),
-                cut(row["detail"]),
+                shortened(row["detail"], TEXT),
             )
             for row in found.rejects.with_columns(pl.col("file", "source_id").str.slice(0, TEXT)).iter_rows(named=True)
         ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pipeline.core.forecast import Forecast, Range
 from pipeline.core.records import Totals
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.starts import Start
+from pipeline.storage.starts import Start, cost_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ def compare_with_plan(
     """`steps`: number of steps of all chains. Money uses the price of each start, and the plan's price for starts without
     one."""
     of_plan, cost = plan.planned, plan.cost
-    hours = device_hours(starts)
-    paid = money(starts, otherwise=plan.gpu_hour_price)
+    spent = cost_of(starts, otherwise=plan.gpu_hour_price)
+    hours = spent.device_hours if starts else None
     exact = [
         PlannedAmount(name=name, planned=Range(low=planned, expected=planned, high=planned), actual=actual)
         for name, planned, actual in (
@@ -64,7 +64,7 @@ def compare_with_plan(
         PlannedAmount(name="rollouts", planned=cost.rollouts, actual=totals.rollouts),
         PlannedAmount(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
         PlannedAmount(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
-        PlannedAmount(name="money", planned=cost.money, actual=paid, digits=2),
+        PlannedAmount(name="money", planned=cost.money, actual=spent.money, digits=2),
     )
 
 
@@ -72,22 +72,3 @@ def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[
     """Keys of a run's identity whose values differ between plan and run; empty for the plan of this run."""
     keys = sorted({*plan.identity, *identity} - {STAGED_INPUT})
     return tuple(key for key in keys if plan.identity.get(key) != identity.get(key))
-
-
-def device_hours(starts: Sequence[Start]) -> float | None:
-    """Device hours of all starts; None without starts."""
-    return sum(start.status.device_hours for start in starts) if starts else None
-
-
-def money(starts: Sequence[Start], otherwise: float | None = None) -> float | None:
-    """Cost of all starts, each at its own price. A start without a price uses `otherwise`, and is left out if that is None.
-    None if there is no price at all."""
-    prices = [otherwise if start.price is None else start.price for start in starts]
-    costs = [
-        start.status.device_hours * price for start, price in zip(starts, prices, strict=True) if price is not None
-    ]
-    return sum(costs) if costs else None
-
-
-def starts_without_price(starts: Sequence[Start]) -> int:
-    return sum(start.price is None for start in starts)

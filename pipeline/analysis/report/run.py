@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.analysis.report.browser.build import build_browser
 from pipeline.analysis.report.contents import build_page
-from pipeline.analysis.report.page import GENERATOR, Inset, foot, html
+from pipeline.analysis.report.page import GENERATOR, foot, html
 from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run, written_page
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.page import search_report
@@ -81,14 +81,7 @@ def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
             read.found,
             read.planned_amounts,
             banners=read.banners,
-            inset=_chains(storage, read, config.chains),
+            inset=build_browser(storage, read.run, chains=config.chains),
             foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )
     )
-
-
-def _chains(storage: Storage, read: RunReport, most: int) -> Inset | None:
-    browser = build_browser(storage, read.run, chains=most)
-    if not browser.shown:
-        return None
-    return Inset(html=browser.html, css=browser.css, js=browser.js, data=browser.data)

@@ -30,7 +30,7 @@ from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
 from pipeline.core.records import UNGRADED, Finish, Reject, Totals, Verdict
-from pipeline.core.tables import LABELS_GROWN, REJECTS, ROLLOUTS
+from pipeline.core.tables import LABELS, LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.commits import (
     INPUT,
@@ -48,7 +48,7 @@ from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
-from pipeline.storage.stored_labels import frames_of, has_consensus
+from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import StoredRun, stored_run
 
 _LOG = ["rollout_id", "step_index", "finish", "verdict", "n_tokens"]
@@ -151,7 +151,7 @@ def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dic
     """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
-    frames = frames_of(replace(run, units=run.units[begin:]))
+    frames = replace(run, units=run.units[begin:]).frames(LABELS)
     rows = (row for frame in frames for row in frame.iter_rows(named=True))
     return list(islice(rows, count))
 
@@ -232,7 +232,7 @@ def _labels(run: StoredRun) -> _Labels:
     agreed = ConsensusCounter()
     first = given = 0
     by_consensus = has_consensus(run)
-    for labels in frames_of(run, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
+    for labels in run.frames(LABELS, tuple(dict.fromkeys([*COLUMNS, *(OF_CONSENSUS if by_consensus else ())]))):
         steps.append(steps_of(labels, first))
         chains.append(chains_of(steps[-1]))
         makers.append(makers_of(labels))

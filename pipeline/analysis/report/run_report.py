@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
+from pipeline.analysis.report.embedded import shortened
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
 from pipeline.analysis.report.terminal import print_lines
@@ -166,13 +167,8 @@ def last_activity(found: RunData) -> str:
     last = found.starts[-1]
     if not last.ended:
         return "the last start has not recorded its end: see `status`"
-    why = f": {cut(printable(last.message))}" if last.message else ""
+    why = f": {shortened(printable(last.message), TEXT)}" if last.message else ""
     return f"the last start {_ENDS.get(last.ended, 'ended')}{why}"
-
-
-def cut(text: str) -> str:
-    """The beginning of a long text."""
-    return text if len(text) <= TEXT else f"{text[:TEXT]} ... ({len(text):,} characters)"
 
 
 def sparkline(counts: Sequence[int]) -> str:

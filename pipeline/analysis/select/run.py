@@ -6,16 +6,15 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
-from pipeline.analysis.select.search_tables import cell
-from pipeline.analysis.select.searches import select_searches
+from pipeline.analysis.select.searches import cell, select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import format_count, plain_lines
+from pipeline.core.formatting import format_count
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
@@ -42,14 +41,13 @@ def select(config: SelectConfig, console: Console) -> None:
     candidates = read_scores(config)
     if config.best is not None:
         _write(config.best, best_chain_lines(candidates))
-        console.print(Text(plain_lines(f"chosen    {config.best}")), soft_wrap=True)
+        print_lines(console, [f"chosen    {config.best}"])
     if config.best is not None and config.out is None and not candidates.has_answers:
-        console.print(Text("No problem has a known answer: there is nothing to compare."), soft_wrap=True)
+        print_lines(console, ["No problem has a known answer: there is nothing to compare."])
         return
     found = match_answers(candidates, config)
     rows = compare_methods(found.candidates, _sizes(config.n or SIZES, max(found.counts)), config.seed)
-    for line in remarks(candidates.model, found, rows, candidates.search):
-        console.print(Text(plain_lines(line)), soft_wrap=True)
+    print_lines(console, remarks(candidates.model, found, rows, candidates.search))
     console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
     console.print(accuracy_table(rows))
     if rows[0].ahead:
@@ -57,7 +55,7 @@ def select(config: SelectConfig, console: Console) -> None:
         console.print(lead_table(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
-        console.print(Text(plain_lines(f"figures   {config.out}")), soft_wrap=True)
+        print_lines(console, [f"figures   {config.out}"])
 
 
 def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search: str | None = None) -> list[str]:

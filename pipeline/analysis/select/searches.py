@@ -1,29 +1,48 @@
 """`select searches=[...]`: reads runs of `search`, compares them, and prints and writes the figures."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import polars as pl
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.searches.equal_tokens import at_equal_tokens
-from pipeline.analysis.searches.figures import run_figures
+from pipeline.analysis.report.terminal import print_lines
+from pipeline.analysis.searches.coverage import COVERAGES
+from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
+from pipeline.analysis.searches.figures import RunFigures, run_figures
 from pipeline.analysis.searches.read import finished_searches, search_run
 from pipeline.analysis.searches.records import SearchRun
-from pipeline.analysis.select.search_tables import SearchComparison, print_comparison
+from pipeline.analysis.searches.sentences import claim_sentences, start_sentences, trust_sentences
 from pipeline.analysis.settings import SelectConfig
+from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import plain_lines, printable
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES
+from pipeline.core.formatting import format_count, format_number, format_percent, listed, printable
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.stored_search import stored_search
 
 _OWN = ("search.", "staged_input")
 """Settings in which runs that are compared differ as a matter of course."""
+_MOST_SETTINGS = 8
+_WIDTH = 120
+"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchComparison:
+    """`problems`: those that all runs have; `left_out`: those that only some have. `differing`: settings besides those of the
+    method in which the runs differ. `against`: the run whose chains best-of-k is made of, None without one."""
+
+    problems: int
+    left_out: int
+    differing: tuple[str, ...]
+    against: str | None
+    runs: tuple[RunFigures, ...]
 
 
 def select_searches(config: SelectConfig, console: Console) -> None:
@@ -41,12 +60,12 @@ def select_searches(config: SelectConfig, console: Console) -> None:
             f"searches={folders}: no problem is in all runs, so there is nothing to compare: name runs on the same problems"
         )
     for folder, run in zip(folders, runs, strict=True):
-        console.print(Text(f"{run.name}: {printable(folder)}"), soft_wrap=True)
+        print_lines(console, [f"{run.name}: {printable(folder)}"])
     print_comparison(found, console)
     if config.out is not None:
         with atomic_file(Path(config.out)) as file:
             file.write(f"{json.dumps(record(config, found), indent=1)}\n".encode())
-        console.print(Text(plain_lines(f"\nfigures   {config.out}")), soft_wrap=True)
+        print_lines(console, [f"\nfigures   {config.out}"])
 
 
 def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
@@ -107,3 +126,117 @@ def _runs(folders: Sequence[str]) -> list[SearchRun]:
         if run.searches.is_empty():
             raise UsageError(f"{folder} has no problems")
     return runs
+
+
+def print_comparison(found: SearchComparison, console: Console) -> None:
+    """Print the counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
+    console.width = max(console.width, _WIDTH)
+    print_lines(console, list(remarks(found)))
+    _titled(
+        console,
+        f"choices of the searches, with {CONFIDENCE:.0%} intervals; means of a problem",
+        _run_table(found.runs),
+    )
+    equal = [(each.summary.name, each.equal_tokens) for each in found.runs if each.equal_tokens is not None]
+    if equal and found.against is not None:
+        title = f"accuracy against the best of k chains of {found.against}, where k chains cost as many tokens in all"
+        _titled(console, title, _equal(equal))
+    covered = [each for each in found.runs if each.coverage.points]
+    if covered:
+        _titled(console, "accuracy of the choices with the most confidence, by coverage", _coverage(covered))
+    for each in found.runs:
+        if each.coverage.trust is not None:
+            sentences = trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
+            print_lines(console, [f"\ntrust in {each.summary.name}", *(f"  {line}" for line in sentences)])
+
+
+def remarks(found: SearchComparison) -> Iterator[str]:
+    """The lines above the tables: problems, runs, and for how many searches accuracy is not claimed."""
+    yield f"problems  {found.problems:,}{' that all runs have' if len(found.runs) > 1 else ''}"
+    if found.left_out:
+        yield f"          {found.left_out:,} more that only some runs have, left out"
+    for each in found.runs:
+        for sentence in claim_sentences(each.summary):
+            yield f"          {each.summary.name}: {sentence}"
+        for sentence in start_sentences(each.summary):
+            yield f"          {each.summary.name}: {sentence}"
+        if not each.coverage.points and each.coverage.searches:
+            yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"
+    if found.against is None:
+        yield (
+            "          no comparison at equal tokens: it needs a run of search=best_of_n with scores, without search.accept, "
+            "and best with a large n, in searches=[...]"
+        )
+    if found.differing:
+        more = len(found.differing) - _MOST_SETTINGS
+        shown = [SETTING_NAMES.get(name, name) for name in found.differing[:_MOST_SETTINGS]]
+        shown += [f"{more:,} more"] if more > 0 else []
+        yield f"          the runs also differ in {listed(shown)}"
+
+
+def _run_table(runs: Sequence[RunFigures]) -> Table:
+    tokens = ("policy\ntokens", "scorer\ntokens", "total\ntokens")
+    table = _table("run", "method", "n", "chains", "accuracy", *tokens, "seconds")
+    for each in runs:
+        of = each.summary
+        table.add_row(
+            *(Text(printable(name)) for name in (of.name, of.method)),
+            f"{of.n:,}",
+            format_number(of.chains, 1),
+            cell(of.accuracy),
+            *(f"{count:,.0f}" for count in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
+            format_number(of.seconds, 1),
+        )
+    return table
+
+
+def _equal(runs: Sequence[tuple[str, EqualTokens]]) -> Table:
+    table = _table("run", "total\ntokens", "k", "problems", "accuracy", "best of k", "difference")
+    for name, of in runs:
+        figures: list[str | Text] = (
+            [f"{of.problems:,}", cell(of.accuracy), cell(of.best_of_k), cell(of.difference, sign="+")]
+            if of.in_range
+            else ["", "", "", Text(_out_of_range(of))]
+        )
+        table.add_row(Text(printable(name)), f"{of.tokens:,.0f}", f"{of.k:,.2f}", *figures)
+    return table
+
+
+def _out_of_range(of: EqualTokens) -> str:
+    if of.k < 1:
+        return f"out of range: one chain costs {of.tokens / of.k:,.0f}" if of.most else "out of range: no chains"
+    return f"out of range: {format_count(of.most, 'chain')} cost {of.most_tokens:,.0f}"
+
+
+def _coverage(runs: Sequence[RunFigures]) -> Table:
+    table = _table("run", *(format_percent(each) for each in COVERAGES))
+    for each in runs:
+        table.add_row(Text(printable(each.summary.name)), *(cell(point.accuracy) for point in each.coverage.points))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("run", "method") else "right", no_wrap=True)
+    return table
+
+
+def _titled(console: Console, title: str, table: Table) -> None:
+    print_lines(console, ["", title])
+    console.print(table)
+
+
+def cell(estimate: Interval, sign: str = "") -> Text:
+    """A figure with its interval below it; a dash where it has no value. `sign`: `+` for a difference."""
+    if estimate.value is None:
+        return Text("-")
+    value = rounded(estimate.value, 3, sign)
+    if estimate.low is None or estimate.high is None:
+        return Text(value)
+    return Text(f"{value}\n{rounded(estimate.low, 2, sign)} {rounded(estimate.high, 2, sign)}")
+
+
+def rounded(value: float, digits: int, sign: str = "") -> str:
+    """A value that rounds to 0 has no sign."""
+    return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

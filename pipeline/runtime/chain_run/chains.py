@@ -10,10 +10,10 @@ import pyarrow as pa
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Reject
 from pipeline.core.table import Table
-from pipeline.core.tables import CHAINS, GOLD_ANSWERS
+from pipeline.core.tables import CHAINS, GOLD_ANSWERS, LABELS
 from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.stored_labels import frames_of, label_shards
+from pipeline.storage.stored_labels import label_shards
 from pipeline.storage.stored_run import readable_run
 
 BLOCK = 1024
@@ -45,7 +45,7 @@ def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterat
     run = readable_run(storage, partial=partial)
     stored = [name for name in schema.names if name != "row"]
     number = 0
-    for frame in frames_of(run, stored):
+    for frame in run.frames(LABELS, stored):
         rows = pa.array(range(number, number + frame.height), pa.int64())
         number += frame.height
         yield frame.to_arrow().add_column(0, "row", rows).select(schema.names).cast(schema)

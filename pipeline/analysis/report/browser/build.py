@@ -4,8 +4,7 @@ The data are base64 of gzip in script elements of a type that no web browser run
 html, css or js: text of a data set or a model is only in the data, and enters the page as text nodes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -28,15 +27,17 @@ from pipeline.analysis.report.browser.views import (
     shown_row,
 )
 from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
+from pipeline.analysis.report.page import Inset
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
+from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
-from pipeline.storage.stored_labels import frames_of, has_consensus
+from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import StoredRun
 from pipeline.verifiers.base import Covers
 
@@ -49,38 +50,26 @@ _PACKAGE = "pipeline.analysis.report.browser"
 _SCRIPTS = ("elements", "listing", "keys", "data", "chains", "list", "detail", "browser")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
-    """Trusted parts of a page: `html`, `css`, `js`, and `data` elements for the end of the page. They hold `shown` of the run's
-    `total` chains."""
-
-    html: str
-    css: str
-    js: str
-    data: str
-    shown: int
-    total: int
-
-
-def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Browser:
-    """The browser of a run's current labels, with at most `chains` chains. Raises StoreError for a damaged file."""
+def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | None:
+    """The browser of a run's current labels, with at most `chains` chains; None without any. Raises StoreError for a damaged
+    file."""
     more = CONSENSUS_COLUMNS if has_consensus(run) else ()
     checks = [CHECK_RUNS.read(storage, name, partial=True) for name in CHECK_RUNS.names(storage)]
-    frames = frames_of(run, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
+    frames = run.frames(LABELS, ("chain_id", "problem", "steps", *(["opinions"] if more else [])))
     chosen = sample((size for frame in frames for size in _sizes(frame, len(checks))), chains)
+    if not chosen.positions:
+        return None
     findings = _findings(checks, _shown_ids(run, chosen)) if checks else {}
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     confidence = _confidence(run)
     data = _Data(len(chosen.positions))
-    for shown, examples in _units(storage, run, chosen, (*COLUMNS, *more), findings):
+    for shown, examples in _units(run, chosen, (*COLUMNS, *more), findings):
         data.add(shown, examples)
-    return Browser(
+    return Inset(
         html=_html(len(chosen.positions), total),
         css=part(_PACKAGE, "browser.css"),
         js=script([(_PACKAGE, f"{name}.js") for name in _SCRIPTS]),
         data=data.elements(confidence),
-        shown=len(chosen.positions),
-        total=total,
     )
 
 
@@ -152,7 +141,7 @@ class _Data:
 def _shown_ids(run: StoredRun, chosen: ChainSample) -> set[str]:
     found: set[str] = set()
     start = 0
-    for frame in frames_of(run, ("chain_id",)):
+    for frame in run.frames(LABELS, ("chain_id",)):
         positions = chosen.within(start, start + len(frame))
         found.update(frame["chain_id"].gather([position - start for position in positions]))
         start += len(frame)
@@ -191,35 +180,27 @@ def _sizes(frame: pl.DataFrame, checks: int) -> Iterator[Size]:
 
 
 def _units(
-    storage: Storage, run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
+    run: StoredRun, chosen: ChainSample, columns: Sequence[str], findings: _Findings
 ) -> Iterator[tuple[Sequence[Row], Mapping[str, tuple[RolloutExample, ...]]]]:
     """The shown chains of each unit, and examples of their rollouts by prefix id."""
-    log = current_shards(run.wholes, None, "rollouts")
     later = current_shards(run.wholes, run.edition, VERDICTS)
-    labels = current_shards(run.wholes, run.edition)
     start = 0
-    for unit in run.units:
-        for frame in _frames(storage, labels.get(unit.unit_id, ()), columns):
-            positions = [position - start for position in chosen.within(start, start + len(frame))]
-            start += len(frame)
-            if not positions:
-                continue
-            chains = [
-                shown_row(row, chosen.characters, findings.get(row["chain_id"], {}))
-                for row in frame[positions].iter_rows(named=True)
-            ]
-            prefixes = prefix_numbers(chains)
-            rollouts = _frames(storage, log[unit.unit_id], ROLLOUT_COLUMNS)
-            verdicts = _frames(storage, later[unit.unit_id], None)
-            examples = {}
-            if rollouts:
-                later_ones = pl.concat(verdicts) if verdicts else None
-                examples = rollout_examples(pl.concat(rollouts), later_ones, prefixes)
-            yield chains, examples
-
-
-def _frames(storage: Storage, shards: Iterable[ShardRecord], columns: Sequence[str] | None) -> list[pl.DataFrame]:
-    return [pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards]
+    for unit, frame in run.unit_frames(LABELS, columns):
+        positions = [position - start for position in chosen.within(start, start + len(frame))]
+        start += len(frame)
+        if not positions:
+            continue
+        chains = [
+            shown_row(row, chosen.characters, findings.get(row["chain_id"], {}))
+            for row in frame[positions].iter_rows(named=True)
+        ]
+        rollouts = list(map(pl.DataFrame, run.of_unit(unit.unit_id, ROLLOUTS, ROLLOUT_COLUMNS)))
+        verdicts = [pl.DataFrame(read_shard(run.storage, shard)) for shard in later[unit.unit_id]]
+        examples = {}
+        if rollouts:
+            later_ones = pl.concat(verdicts) if verdicts else None
+            examples = rollout_examples(pl.concat(rollouts), later_ones, prefix_numbers(chains))
+        yield chains, examples
 
 
 def _html(shown: int, total: int) -> str:

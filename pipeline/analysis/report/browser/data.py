@@ -5,9 +5,9 @@ The index has columns with one entry per chain. Values have three decimals.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from pipeline.analysis.report.browser.views import (
-    Drop,
     RolloutExample,
     Row,
     along,
@@ -26,6 +26,11 @@ STRIP = 48
 _BEGINNING = 160
 """Characters of a problem that the list shows."""
 _OUTCOMES = {True: "r", False: "w", None: "o"}
+_COLUMNS = (
+    *("ids", "sources", "problem", "outcomes", "steps", "strips"),
+    *("drops", "dropped", "uncertainty", "least", "consensus"),
+)
+"""Of the index, with an entry for each chain. `outcomes` and `consensus` are texts of one character for each."""
 _DISAGREE, _LEFT_OUT = 1, 2
 """Marks of a chain in the index, which are added up."""
 
@@ -35,59 +40,43 @@ class Index:
 
     def __init__(self) -> None:
         self._problems: list[str] = []
-        self._ids: list[str] = []
-        self._sources: list[str] = []
-        self._problem: list[int] = []
-        self._outcomes: list[str] = []
-        self._steps: list[int] = []
-        self._strips: list[list[int | None]] = []
-        self._drops: list[Drop | None] = []
-        self._uncertainty: list[float | None] = []
-        self._least: list[float | None] = []
-        self._marks: list[int] = []
+        self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         self._by_consensus = False
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._columns["ids"])
 
     def add(self, chain: Row) -> None:
         """Chains of one problem must be added one after another."""
         beginning = chain["problem"][:_BEGINNING]
         if not self._problems or self._problems[-1] != beginning:
             self._problems.append(beginning)
-        values = chain["value"]
-        self._ids.append(chain["chain_id"])
-        self._sources.append(chain["source_id"])
-        self._problem.append(len(self._problems) - 1)
-        self._outcomes.append(_OUTCOMES[chain["outcome"]])
-        self._steps.append(len(values))
-        self._strips.append([None if value is None else round(100 * value) for value in strip(values)])
-        self._drops.append(largest_drop(chain))
-        self._uncertainty.append(rounded(uncertainty(chain)))
-        self._least.append(rounded(min((value for value in values if value is not None), default=None)))
+        values, drop = chain["value"], largest_drop(chain)
         self._by_consensus |= is_consensus(chain)
-        self._marks.append(_marks(chain) if is_consensus(chain) else 0)
+        entry = (
+            chain["chain_id"],
+            chain["source_id"],
+            len(self._problems) - 1,
+            _OUTCOMES[chain["outcome"]],
+            len(values),
+            [None if value is None else round(100 * value) for value in strip(values)],
+            rounded(drop.size) if drop else 0,
+            drop.step if drop else 0,
+            rounded(uncertainty(chain)),
+            rounded(min((value for value in values if value is not None), default=None)),
+            _marks(chain) if is_consensus(chain) else 0,
+        )
+        for column, value in zip(self._columns.values(), entry, strict=True):
+            column.append(value)
 
     def json(self, confidence: float) -> str:
         """`confidence`: that of the intervals. Without labels by consensus, `consensus` is null."""
-        return json_text(
-            {
-                "block": BLOCK,
-                "confidence": confidence,
-                "problems": self._problems,
-                "ids": self._ids,
-                "sources": self._sources,
-                "problem": self._problem,
-                "outcomes": "".join(self._outcomes),
-                "steps": self._steps,
-                "strips": self._strips,
-                "drops": [rounded(drop.size) if drop else 0 for drop in self._drops],
-                "dropped": [drop.step if drop else 0 for drop in self._drops],
-                "uncertainty": self._uncertainty,
-                "least": self._least,
-                "consensus": "".join(map(str, self._marks)) if self._by_consensus else None,
-            }
-        )
+        of_chains: dict[str, object] = {
+            **self._columns,
+            "outcomes": "".join(self._columns["outcomes"]),
+            "consensus": "".join(map(str, self._columns["consensus"])) if self._by_consensus else None,
+        }
+        return json_text({"block": BLOCK, "confidence": confidence, "problems": self._problems, **of_chains})
 
 
 def strip(values: Sequence[float | None]) -> list[float | None]:
