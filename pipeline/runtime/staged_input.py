@@ -1,14 +1,28 @@
-"""The staged input of a start: as the run has it, staged for the first time, staged again after damage, or grown."""
+"""The staged input of a start: as the run has it, staged for the first time, staged again after damage, or grown.
 
-from collections.abc import Callable, Mapping
+Of a grown input, `input_comparison` says what is new: such rows go through the checks of a first start and are cut into new
+units, and the old units stay as they are. Rows of old problems come first. They share no rollouts with the earlier units of
+their problems. A used row that is gone, or that has another content now, has *changed*. That is refused.
+
+Memory grows with the new rows of old problems, not with the other rows.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain, groupby, islice
 
-from pipeline.config.label import LabelConfig
+from pipeline.config.label import DataConfig, LabelConfig, RunConfig
 from pipeline.core.errors import InputError, StoreError, other_job
+from pipeline.core.formatting import format_count
+from pipeline.core.ids import content_id
 from pipeline.core.output import say
+from pipeline.core.records import InputRow, Reject
+from pipeline.data.prompts import prefix_id, root_id
+from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.growth import grow, growth_line
-from pipeline.runtime.intake import stage
+from pipeline.runtime.chain_run.task import HeldRun
+from pipeline.runtime.input_comparison import SCHEMA, Comparison, what_changed
+from pipeline.runtime.intake import stage, temporary_tables
 from pipeline.storage.commits import (
     INPUT,
     UNIT,
@@ -22,27 +36,25 @@ from pipeline.storage.commits import (
 )
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, has_input, settings_copy, with_input
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
-from pipeline.storage.units import units_of
+from pipeline.storage.units import content_of, staged_rows, units_of
+
+SHOWN_CHANGES = 5
+"""The largest number of changed rows that a refusal names."""
 
 
-def staged_input(
-    storage: Storage,
-    config: LabelConfig,
-    run_identity: Mapping[str, object],
-    asked: Mapping[str, object],
-    check: Callable[[], None],
-) -> tuple[Commit, list[str]]:
+def staged_input(config: LabelConfig, held: HeldRun) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files. What is new in a grown input is staged and reported.
 
-    `asked`: the identity of this start. `check` is called before each row and may raise. Raises InputError, RunConflict and
-    StoreError.
+    Raises InputError, RunConflict, StoreError, and Interrupted before any row.
     """
+    storage, check = held.storage, held.stop.check
     news = ""
 
     def made(found: RecordSequence, known: Commit | None) -> Commit:
         nonlocal news
-        settings = settings_copy(with_input(run_identity, asked))
+        settings = settings_copy(with_input(held.identity, held.asked))
         if known is not None:
             with checker_for(config.grader) as checker:
                 grown = grow(storage, known, config.data, config.run, checker, check)
@@ -50,7 +62,7 @@ def staged_input(
             return replace(grown, settings=settings)
         if completions(found):
             return _as_it_was(storage, config, found, check)
-        if not has_input((), run_identity, asked):
+        if not has_input((), held.identity, held.asked):
             raise InputError(
                 f"the record of the input of {storage.run_dir} is lost, and the input has grown since it was written: "
                 "start once with the input as it was, then with the grown one"
@@ -59,27 +71,22 @@ def staged_input(
             first = stage(storage, found.sequence_id, config.data, config.run, checker, check)
         return replace(first, settings=settings)
 
-    staged, damaged = staged_by(made, storage, run_identity, asked)
+    staged, damaged = staged_by(made, held)
     if news:
         say(news)
     return staged, damaged
 
 
-def staged_by(
-    make: Callable[[RecordSequence, Commit | None], Commit],
-    storage: Storage,
-    run_identity: Mapping[str, object],
-    asked: Mapping[str, object],
-) -> tuple[Commit, list[str]]:
+def staged_by(make: Callable[[RecordSequence, Commit | None], Commit], held: HeldRun) -> tuple[Commit, list[str]]:
     """The record of the staged input, and the names of its damaged files.
 
     `make`: stages what is missing, and returns the record to publish next; it gets the records that there are, and the intact
     one, if any. Raises what it raises, RunConflict and StoreError.
     """
-    staged_id = str(run_identity[STAGED_INPUT])
+    storage, staged_id = held.storage, str(held.identity[STAGED_INPUT])
     found, damaged = repair(storage, _sequence(storage, staged_id))
     known = resolve(found).whole
-    while known is None or not has_input(known.settings, run_identity, asked):
+    while known is None or not has_input(known.settings, held.identity, held.asked):
         made = replace(make(found, known), number=found.length)
         won = publish(storage, made)
         found = _sequence(storage, staged_id)
@@ -95,6 +102,65 @@ def refuse_other_units(storage: Storage, staged: Commit, fault: str) -> None:
     begun = sequence_lengths(storage, UNIT).keys()
     if begun and not begun <= {unit.unit_id for unit in units_of(storage, staged)}:
         raise StoreError(f"a file in {storage.run_dir}/{fault} in the earlier order, or restore the file from a copy")
+
+
+def grow(
+    storage: Storage,
+    staged: Commit,
+    data: DataConfig,
+    run: RunConfig,
+    checker: Checker,
+    check: Callable[[], None] = lambda: None,
+) -> Commit:
+    """Read the whole input, compare it with the `staged` one, and stage what is new. `check` is called before each row and may
+    raise. Returns the record with what is new, not published.
+
+    Raises InputError if used rows have changed, and StoreError.
+    """
+    growth_id = content_id("growth", staged.sequence_id, str(staged.number))
+    with temporary_tables(SCHEMA) as database:
+        comparison = Comparison(storage, growth_id, database, checker)
+        for rows in staged_rows(storage, staged):
+            comparison.add_used(rows)
+        for shard in staged.shards:
+            if shard.table == "rejects":
+                comparison.add_rejected(read_shard(storage, shard).to_pylist())
+        comparison.read(data, check)
+        _refuse_changed(storage, staged, comparison, data.limit)
+        comparison.use_new()
+        return comparison.staged(staged, run.unit_problems, comparison.mended())
+
+
+def growth_line(storage: Storage, before: Commit, grown: Commit, rollouts: int) -> str:
+    """What is new in a grown input, for the user. `rollouts`: the setting `sampling.rollouts`. Empty if nothing is."""
+    new = grown.totals - before.totals
+    if not new.rows:
+        return ""
+    parts = [f"{format_count(new.rows, 'new row')} = {new.used:,} used + {new.rejected:,} rejected"]
+    problems = rows_of_old = 0
+    prefixes: dict[str, set[str]] = {}
+    """Of the new rows of old problems, by problem."""
+    for rows in staged_rows(storage, replace(grown, shards=grown.shards[len(before.shards) :])):
+        for problem_id, same in groupby(rows, key=lambda row: row.problem.problem_id):
+            of_problem = list(same)
+            if of_problem[0].again:
+                rows_of_old += len(of_problem)
+                prefixes[problem_id] = set(chain.from_iterable(map(_inner_prefixes, of_problem)))
+            else:
+                problems += 1
+    if problems:
+        parts.append(format_count(problems, "new problem"))
+    if rows_of_old:
+        repeated: set[str] = set()
+        for row in chain.from_iterable(staged_rows(storage, before)):
+            if wanted := prefixes.get(row.problem.problem_id):
+                repeated |= wanted.intersection(_inner_prefixes(row))
+        parts.append(
+            f"{format_count(rows_of_old, 'row')} of {format_count(len(prefixes), 'old problem')} in new units, "
+            "where the prefixes that they share with earlier chains are sampled again (about "
+            f"{format_count(len(repeated) * rollouts, 'rollout')})"
+        )
+    return f"the input grew: {'; '.join(parts)}"
 
 
 def _as_it_was(storage: Storage, config: LabelConfig, found: RecordSequence, check: Callable[[], None]) -> Commit:
@@ -120,3 +186,35 @@ def _as_it_was(storage: Storage, config: LabelConfig, found: RecordSequence, che
 
 def _sequence(storage: Storage, staged_id: str) -> RecordSequence:
     return record_sequence(storage, INPUT, staged_id, sequence_lengths(storage, INPUT).get(staged_id, 0))
+
+
+def _refuse_changed(storage: Storage, staged: Commit, comparison: Comparison, limit: int | None) -> None:
+    """Raise InputError if used rows have changed since the input was staged. The message names the first ones."""
+    gone = comparison.gone()
+    if not gone:
+        return
+    changed = (row for rows in staged_rows(storage, staged) for row in rows if content_of(row) in gone)
+    lines = [f"\n  {_what_happened(row, comparison.successor(row))}" for row in islice(changed, SHOWN_CHANGES)]
+    if len(gone) > len(lines):
+        lines.append(f"\n  and {len(gone) - len(lines):,} more")
+    limited = f" raise data.limit={limit}," if limit is not None else ""
+    raise InputError(
+        f"{storage.run_dir} has labels of rows that the input no longer has as they were, {len(gone):,} of "
+        f"{format_count(staged.totals.used, 'used row')}:{''.join(lines)}\nRestore these rows,{limited} or use another run_dir"
+    )
+
+
+def _inner_prefixes(row: InputRow) -> list[str]:
+    """Ids of the bare problem and of the inner steps of a row, as a first unit of the problem has them."""
+    solution = row.solution
+    inner = [prefix_id(solution, index) for index in range(1, len(solution.ends))] if solution else []
+    return [root_id(row.problem.problem_id), *inner]
+
+
+def _what_happened(row: InputRow, now: InputRow | Reject | None) -> str:
+    """Where a used row was that has changed, and what stands in its place."""
+    if now is None:
+        return f"{row.location} vanished: no row has its content, its id or its place"
+    at = f"the row at {now.location}" if now.location.file else f"the present {now.location}"
+    what = f"was rejected ({now.reason.value})" if isinstance(now, Reject) else f"has {what_changed(row, now)}"
+    return f"{row.location} changed: {at} {what}"

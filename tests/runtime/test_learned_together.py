@@ -75,7 +75,8 @@ def test_neither_the_number_of_workers_nor_who_is_done_first_matters(calm: Path,
 
 
 @pytest.mark.parametrize(
-    "step", ["storage.edition_writer.write_shard", "storage.edition_writer.publish_or_refuse", "runtime.driver.arrange"]
+    "step",
+    ["storage.edition_writer.write_shard", "storage.edition_writer.publish_or_refuse", "runtime.chain_run.run.arrange"],
 )
 def test_a_start_that_breaks_off_leaves_a_sound_run_and_the_next_one_ends_it(
     calm: Path, tmp_path: Path, step: str
@@ -84,7 +85,7 @@ def test_a_start_that_breaks_off_leaves_a_sound_run_and_the_next_one_ends_it(
     with broken, pytest.raises(StoreError, match="power cut"):
         label_at_once(tmp_path)
     assert not labels(tmp_path).equals(labels(calm))
-    if step != "runtime.driver.arrange":
+    if step != "runtime.chain_run.run.arrange":
         # What relabel makes of it has learned as much, so the labels of both commands have the same values.
         proved(tmp_path)
         assert main(["relabel", f"run_dir={tmp_path / 'run'}", "estimator.threshold=0.3"]) == 0

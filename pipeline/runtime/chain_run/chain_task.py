@@ -7,7 +7,7 @@ done is done again.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pipeline.core.records import Reject, RejectReason, RowLocation, Totals
 from pipeline.core.tables import CHAINS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
 from pipeline.runtime.chain_run.chains import LeftOutRows, Rejects, labelled_chains, labelled_identity, values
-from pipeline.runtime.chain_run.task import Config, Task
+from pipeline.runtime.chain_run.task import Config, HeldRun, Task
 from pipeline.runtime.intake import RejectFiles, batched, cut_units, temporary_tables
 from pipeline.runtime.staged_input import refuse_other_units, staged_by
 from pipeline.storage.commits import INPUT, Commit, CommitState, RecordSequence
@@ -89,16 +89,12 @@ class ChainTask(Task[Config], Protocol[Config]):
     def model(self) -> OnDevices:
         return NoDevice()
 
-    def staged(
-        self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
-        asked: Mapping[str, object],
-        check: Callable[[], None],
-    ) -> tuple[Commit, list[str]]:
+    def staged(self, held: HeldRun) -> tuple[Commit, list[str]]:
+        storage = held.storage
+
         def made(found: RecordSequence, known: Commit | None) -> Commit:
             before = known.shards if known else ()
-            shards, totals = _staged(storage, self, found.sequence_id, before, check)
+            shards, totals = _staged(storage, self, found.sequence_id, before, held.stop.check)
             commit = Commit(
                 kind=INPUT,
                 sequence_id=found.sequence_id,
@@ -106,13 +102,13 @@ class ChainTask(Task[Config], Protocol[Config]):
                 state=CommitState.WHOLE,
                 shards=(*before, *shards),
                 tally=totals.tally,
-                settings=settings_copy(with_input(run_identity, asked)),
+                settings=settings_copy(with_input(held.identity, held.asked)),
             )
             fault = "chains is damaged, and the chains are not those from which it was made: give the input"
             refuse_other_units(storage, commit, fault)
             return commit
 
-        return staged_by(made, storage, run_identity, asked)
+        return staged_by(made, held)
 
 
 class NoDevice(OnDevices):
