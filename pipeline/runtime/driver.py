@@ -28,7 +28,7 @@ from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, start_settings
-from pipeline.runtime.track.tracking import Sink, tracker_for, tracking
+from pipeline.runtime.tracking import Sink, tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
@@ -159,7 +159,7 @@ class LabelTask(Task[LabelConfig]):
         return Goal(targets=targets, growths=growths, damaged=tuple(lost))
 
     def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
-        if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
+        if unpaid := sum(job.asked.unit_target.unit_budget == 0 for job in before.jobs):
             say(
                 f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
                 "rollouts: start again with a larger one to sample for them"
