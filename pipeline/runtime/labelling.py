@@ -32,7 +32,7 @@ from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.growing import Growth, Promoter
-from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
+from pipeline.runtime.planner import Planner, UnitPlan, totals_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
 from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.rounds import Arrivals, Round, Rounds, grown_rounds
@@ -72,7 +72,6 @@ class Labelling(UnitWork[RolloutLog]):
         self._grader = grader_version()
         self._store_tokens = config.sampling.store_tokens
         self._judge = AsyncGrader(self._checker, config.grader.processes)
-        self._drawer = SolutionDrawer(config.sampling, config.data, engine, self._judge)
         self._prompts = DistinctPrompts()
         self._begun = self._planned = self._prefixes = self._decided = self._rollouts = self._tokens = 0
         self._truncated = self._aborted = 0
@@ -85,7 +84,7 @@ class Labelling(UnitWork[RolloutLog]):
         config, engine = self._config, self._engine
         await engine.start()
         self.backpressure = Backpressure(engine.capacity)
-        self._planner = Planner(config.policy.prompt, config.sampling, engine, self._judge, self._drawer)
+        self._planner = Planner(config.policy.prompt, config.sampling, config.data, engine, self._judge)
         self._promoter = Promoter(
             config.data, engine.tokenizer.decode, self._planner.fits, follows_steps=self._estimator.follows_steps
         )
@@ -229,12 +228,14 @@ class Labelling(UnitWork[RolloutLog]):
         row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
-            log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+            log.add_solution(await self._planner.solution(row_of[completion.request.problem.problem_id], completion))
         self._put(to_sample, log)
         async for batch in sample_batches(self._engine, to_sample, keep_tokens=True):
             self.backpressure.answer(len(batch))
             for completion in batch:
-                log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+                log.add_solution(
+                    await self._planner.solution(row_of[completion.request.problem.problem_id], completion)
+                )
         await log.flush()
 
     async def _work_off(self, unit: _Unit) -> None:

@@ -73,96 +73,29 @@ class UnitPlan:
         return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDraw:
-    """The result of a row's sampled chains: the distinct chains that are kept, or the reject of the row."""
-
-    row: InputRow
-    kept: Sequence[Solution]
-    rejects: Sequence[Reject]
-
-
-class SolutionDrawer:
-    """Samples `sampling.solutions` chains for each row without a chain.
-
-    These chains do not count as rollouts of the bare problem: with sampling.keep=mixed they decide which problems are kept, so
-    they would bias its value.
-    """
-
-    def __init__(self, sampling: SamplingConfig, data: DataConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
-        self._sampling = sampling
-        self._data = data
-        self._policy = policy
-        self._judge = judge
-
-    def requests(self, row: InputRow, root: Prefix) -> list[Request]:
-        """The requests for all draws of a row. `issue_index` is the number of the draw."""
-        return [
-            Request(
-                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
-                issue_index=draw,
-                problem=row.problem,
-                prefix=root,
-            )
-            for draw in range(self._sampling.solutions)
-        ]
-
-    def check_draws(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
-        """The chains of a row that are kept, from all its draws in order."""
-        graded = [drawn.verdict for drawn in solutions if drawn.verdict not in UNGRADED]
-        right = graded.count(Verdict.CORRECT)
-        distinct = {drawn.chain_id: drawn.solution for drawn in solutions if drawn.ends}
-        kept, rejects = list(distinct.values()), []
-        if not kept:
-            detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
-            rejects = [_reject(row, RejectReason.NO_STEPS, detail)]
-        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
-            kept = []
-            detail = f"{right} of {len(graded)} graded sampled solutions are correct (sampling.keep=mixed)"
-            rejects = [_reject(row, RejectReason.FILTERED, detail)]
-        return ChainDraw(row=row, kept=kept, rejects=rejects)
-
-    async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
-        """The graded chain from a draw of `row`."""
-        data, decode, ids = self._data, self._policy.tokenizer.decode, completion.token_ids
-        text = decode(ids)
-        cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
-        problem_id = row.problem.problem_id
-        grade = await self._judge.grade(row.problem, completion, completion.request.prefix.text)
-        return SampledSolution(
-            chain_id=content_id("sampled", problem_id, ",".join(map(str, ids)), ",".join(map(str, cut.token_ends))),
-            problem_id=problem_id,
-            source_id=row.source_id,
-            draw=completion.request.issue_index,
-            text=text,
-            token_ids=ids,
-            ends=cut.ends,
-            token_ends=cut.token_ends,
-            finish=completion.finish,
-            answer=grade.answer,
-            verdict=grade.verdict,
-        )
-
-
 Draws = Mapping[tuple[str, int], SampledSolution]
 """The chains that the policy has sampled, by (problem id, draw)."""
 
 
 class Planner:
-    """Plans units for one policy."""
+    """Plans units for one policy, of which it draws `sampling.solutions` chains for each row without a chain.
+
+    These chains do not count as rollouts of the bare problem: with sampling.keep=mixed they decide which problems are kept, so
+    they would bias its value.
+    """
 
     def __init__(
         self,
         prompt: PromptConfig,
         sampling: SamplingConfig,
+        data: DataConfig,
         policy: PolicyFacts,
         judge: AsyncGrader,
-        drawer: SolutionDrawer,
     ) -> None:
         self._sampling = sampling
+        self._data = data
         self._policy = policy
         self._judge = judge
-        self._drawer = drawer
         self._prompter = Prompter(
             tokenizer=policy.tokenizer,
             config=prompt,
@@ -190,7 +123,7 @@ class Planner:
             request
             for row in rows
             if row.solution is None
-            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
+            for request in self._draws(row, plan.roots[row.problem.problem_id])
             if (row.problem.problem_id, request.issue_index) not in drawn
         ]
 
@@ -223,17 +156,59 @@ class Planner:
             plan.grown[last.prefix_id] = each
             plan.asked.setdefault(last.prefix_id, PlannedPrefix(prefix=last, problem=problem, fits=True))
 
+    async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
+        """The graded chain from a draw of `row`."""
+        data, decode, ids = self._data, self._policy.tokenizer.decode, completion.token_ids
+        text = decode(ids)
+        cut = cut_on_tokens(text, split(text, data.splitter, data.pattern), ids, decode)
+        problem_id = row.problem.problem_id
+        grade = await self._judge.grade(row.problem, completion, completion.request.prefix.text)
+        return SampledSolution(
+            chain_id=content_id("sampled", problem_id, ",".join(map(str, ids)), ",".join(map(str, cut.token_ends))),
+            problem_id=problem_id,
+            source_id=row.source_id,
+            draw=completion.request.issue_index,
+            text=text,
+            token_ids=ids,
+            ends=cut.ends,
+            token_ends=cut.token_ends,
+            finish=completion.finish,
+            answer=grade.answer,
+            verdict=grade.verdict,
+        )
+
     def fits(self, prefix: Prefix) -> bool:
         """Whether rollouts of a prefix fit into the policy's context."""
         return self._prompter.fits(prefix)
 
+    def _draws(self, row: InputRow, root: Prefix) -> list[Request]:
+        """The requests for all draws of a row. `issue_index` is the number of the draw."""
+        return [
+            Request(
+                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
+                issue_index=draw,
+                problem=row.problem,
+                prefix=root,
+            )
+            for draw in range(self._sampling.solutions)
+        ]
+
     def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Draws) -> Sequence[Solution]:
+        """The chain of a row, or those of its draws that are kept; without any the row is rejected."""
         if row.solution is not None:
             return [row.solution]
-        draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.check_draws(row, [drawn[row.problem.problem_id, draw] for draw in draws])
-        plan.rejects.extend(sorted_out.rejects)
-        return sorted_out.kept
+        solutions = [drawn[row.problem.problem_id, draw] for draw in range(self._sampling.solutions)]
+        graded = [each.verdict for each in solutions if each.verdict not in UNGRADED]
+        right = graded.count(Verdict.CORRECT)
+        distinct = {each.chain_id: each.solution for each in solutions if each.ends}
+        if not distinct:
+            detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
+            plan.rejects.append(_reject(row, RejectReason.NO_STEPS, detail))
+        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
+            detail = f"{right} of {len(graded)} graded sampled solutions are correct (sampling.keep=mixed)"
+            plan.rejects.append(_reject(row, RejectReason.FILTERED, detail))
+            return []
+        return list(distinct.values())
 
     async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]

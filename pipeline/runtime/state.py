@@ -19,7 +19,7 @@ from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.objects import REGISTRIES
 from pipeline.runtime.problem_budget import meets_target
-from pipeline.runtime.worker import LearnedState, learned_state_of
+from pipeline.runtime.worker import LearnedState, UnitTask, learned_state_of
 from pipeline.runtime.worker_handle import Job
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.run_record import STAGED_INPUT
@@ -109,8 +109,9 @@ def state_of(
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
         if whole is None or not meets_target(whole, unit_target):
-            job = Job(unit=unit, known_length=sequence.length, unit_target=unit_target, growths=growths)
-            jobs.append(job)
+            length = sequence.length
+            asked = UnitTask(unit=unit, unit_target=unit_target, known_length=length, growths=growths)
+            jobs.append(Job(asked=asked))
         if whole is not None:
             tally += whole.tally
             wholes[unit.unit_id] = whole

@@ -14,10 +14,7 @@ from typing import Any, Protocol
 
 from pipeline.core.errors import StepvalueError
 from pipeline.core.progress import Status
-from pipeline.core.records import UnitTarget
 from pipeline.runtime.worker import LearnedState, Probe, Receipt, Snapshot, UnitTask
-from pipeline.storage.commits import Commit
-from pipeline.storage.units import UnitRef
 
 DRAIN_SECONDS = 20.0
 """How long a worker may take to commit its finished rollouts before it is killed."""
@@ -112,32 +109,22 @@ class WorkerPool:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A unit that needs work.
+    """A unit that needs work: the task `asked` of it.
 
     `died_at`: where its last worker died. `groups`: for a suspect unit, the groups of request ids that are still to be tried;
     the next group is the last one. `alone_at`: where an engine died from the next group, if that is a single request.
-    `growths`: the records of the run's growths.
     """
 
-    unit: UnitRef
-    known_length: int
-    unit_target: UnitTarget
+    asked: UnitTask
     failures: int = 0
     died_at: WorkerLocation | None = None
     groups: list[Sequence[str]] = field(default_factory=list)
     alone_at: WorkerLocation | None = None
     written_off: set[str] = field(default_factory=set)
-    growths: tuple[Commit, ...] = ()
 
     def task(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of the whole unit. `learned`: the state that its estimator may begin with."""
-        return UnitTask(
-            unit=self.unit,
-            known_length=self.known_length,
-            unit_target=self.unit_target,
-            learned=learned,
-            growths=self.growths,
-        )
+        return replace(self.asked, learned=learned)
 
     def probe(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of a suspect unit's next group."""

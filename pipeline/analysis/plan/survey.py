@@ -22,7 +22,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.intake import refuse_equal_chains, stage
-from pipeline.runtime.planner import Draws, Planner, SolutionDrawer, UnitPlan
+from pipeline.runtime.planner import Draws, Planner, UnitPlan
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
@@ -145,8 +145,7 @@ class Counter:
     """Counts rows unit by unit, all rows of a problem together."""
 
     def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
-        drawer = SolutionDrawer(config.sampling, config.data, policy, judge)
-        self._planner = Planner(config.policy.prompt, config.sampling, policy, judge, drawer)
+        self._planner = Planner(config.policy.prompt, config.sampling, config.data, policy, judge)
         self._distinct = DistinctPrompts()
         self.counted = CountedRows()
 

@@ -17,9 +17,9 @@ from pipeline.core.ids import content_id
 from pipeline.core.records import Reject, RejectReason, RowLocation, Totals
 from pipeline.core.tables import CHAINS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
-from pipeline.runtime.chain_run.chains import LeftOutRows, Rejects, labelled_chains, labelled_identity, values
+from pipeline.runtime.chain_run.chains import labelled_chains, labelled_identity, values
 from pipeline.runtime.chain_run.task import Config, HeldRun, Task
-from pipeline.runtime.intake import RejectFiles, batched, cut_units, temporary_tables
+from pipeline.runtime.intake import LeftOutRows, RejectFiles, batched, cut_units, temporary_tables
 from pipeline.runtime.staged_input import refuse_other_units, staged_by
 from pipeline.storage.commits import INPUT, Commit, CommitState, RecordSequence
 from pipeline.storage.run_record import COMMAND, STAGED_INPUT, settings_copy, with_input
@@ -56,7 +56,7 @@ class ChainTask(Task[Config], Protocol[Config]):
         config: Any = self.config
         return str(config.run_dir)
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         """The chains in order, in blocks of `tables.CHAINS` or `CHAINS_WITH_ANSWERS`. `left_out` gets the rows that cannot be
         used. Raises UsageError and InputError for what cannot be read."""
         config: Any = self.config
@@ -156,7 +156,7 @@ def _staged(
             f"{storage.run_dir} has {task.results} of other {task.noun}s: {task.noun} {vanished[0]} is not in the input "
             f"any more; choose {task.elsewhere}, or give the input of before with more {task.noun}s"
         )
-    task.refuse_none(row, LeftOutRows(rejects.rows, next(iter(rejects.shown.values()), "")))
+    task.refuse_none(row, rejects)
     rejects.flush()
     return [*shards, *rejects.shards], Totals(rows=row + rejects.rows, used=row, rejected=rejects.rows)
 

@@ -1,14 +1,14 @@
 """The chains of a run over chains: those that a run of `label` has, as tables, and what a scorer or a judge gets of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from pipeline.core.ids import content_id
-from pipeline.core.records import ChainText, Reject
+from pipeline.core.records import ChainText
 from pipeline.core.table import Table
 from pipeline.core.tables import CHAINS, GOLD_ANSWERS
 from pipeline.storage.location import storage_at
@@ -18,24 +18,6 @@ from pipeline.storage.stored_run import readable_run
 
 BLOCK = 1024
 """Rows of files that are read together."""
-
-
-class Rejects(Protocol):
-    """What takes the rows that cannot be used."""
-
-    def add(self, reject: Reject) -> None: ...
-
-
-@dataclass(slots=True)
-class LeftOutRows:
-    """The number of unusable rows so far. `first`: location and reason of the first one."""
-
-    rows: int = 0
-    first: str = ""
-
-    def add(self, reject: Reject) -> None:
-        self.rows += 1
-        self.first = self.first or f"{reject.location}: {reject.detail}"
 
 
 def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterator[pa.Table]:

@@ -22,8 +22,9 @@ from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
 from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects, chain_texts, labelled_chains, values
+from pipeline.runtime.chain_run.chains import chain_texts, labelled_chains, values
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
+from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.storage.location import storage_at
@@ -71,7 +72,7 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
             }
         return fields
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         # Known answers are among them only with `judge.show_answer`.
         table = CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
         return labelled_chains(self.config.run_dir, table.schema, partial=self.config.partial)

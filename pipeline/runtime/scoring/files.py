@@ -16,7 +16,8 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
+from pipeline.runtime.chain_run.chains import chain_texts
+from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
 from pipeline.runtime.scoring.task import ScoreTask, score_chains, scores_table, scores_with
 from pipeline.scorers.base import ScoringEngine

@@ -12,14 +12,14 @@ from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
+from pipeline.runtime.chain_run.chains import numbered_rows
 from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
-from pipeline.runtime.intake import read_input
+from pipeline.runtime.intake import LeftOutRows, read_input
 from pipeline.searches.ids import prefix_id
 from pipeline.searches.registry import search_for
 
 
-def problem_tables(config: SearchRunConfig, left_out: Rejects) -> Iterator[pa.Table]:
+def problem_tables(config: SearchRunConfig, left_out: LeftOutRows) -> Iterator[pa.Table]:
     """The problems in blocks of the schema CHAINS_WITH_ANSWERS, in order. Raises UsageError and InputError for a path that
     cannot be read."""
     return numbered_rows(_rows(config, left_out), CHAINS_WITH_ANSWERS)
@@ -29,7 +29,7 @@ _First = tuple[RowLocation, tuple[str, ...]]
 """Where the first row of a problem is, and its known answers."""
 
 
-def _rows(config: SearchRunConfig, left_out: Rejects) -> Iterator[ChainText]:
+def _rows(config: SearchRunConfig, left_out: LeftOutRows) -> Iterator[ChainText]:
     uses_given = search_for(config.search).uses_given
     seen: dict[str, _First] = {}
     with_chains: dict[str, _First] = {}

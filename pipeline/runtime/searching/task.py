@@ -13,7 +13,7 @@ from pipeline.engines.registry import policy_for
 from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects
+from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.scoring.calibrated import calibration_id
 from pipeline.runtime.searching.devices import divided, shared_devices
 from pipeline.runtime.searching.problems import problem_tables
@@ -45,7 +45,7 @@ class SearchTask(ChainTask[SearchRunConfig]):
         path = self.config.data.path
         return "the given data" if is_given(path) else path
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         return problem_tables(self.config, left_out)
 
     def chains_identity(self) -> dict[str, object]:
