@@ -143,20 +143,21 @@ class LabelTask(Task[LabelConfig]):
     def work(self, around: Surroundings) -> Labelling:
         return Labelling(self.config, engine_for(self.config, around), self.storage())
 
-    def staged(self, held: HeldRun) -> tuple[Commit, list[str]]:
-        staged, damaged = staged_input(self.config, held)
+    def staged(self, held: HeldRun) -> Commit:
+        staged = staged_input(self.config, held)
         rows = (row for rows in staged_rows(held.storage, staged) for row in rows)
         refuse_equal_chains(rows, self.config.sampling)
-        return staged, damaged
+        return staged
 
-    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
-        growing, lost = repair(storage, growth_sequence(storage))
+    def goal(self, held: HeldRun, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+        growing, damaged = repair(held.storage, growth_sequence(held.storage))
+        held.damaged.extend(damaged)
         growths = growths_of(growing)
         targets = {
             unit_id: replace(target, growths=growths_needed(growths))
-            for unit_id, target in _unit_targets(storage, self.config, units, found).items()
+            for unit_id, target in _unit_targets(held.storage, self.config, units, found).items()
         }
-        return Goal(targets=targets, growths=growths, damaged=tuple(lost))
+        return Goal(targets=targets, growths=growths)
 
     def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
         if unpaid := sum(job.asked.unit_target.unit_budget == 0 for job in before.jobs):
@@ -178,6 +179,7 @@ class LabelTask(Task[LabelConfig]):
     ) -> Arranged:
         storage, limit = held.storage, self._limit
         editions, damaged = repaired_editions(storage, after.wholes)
+        held.damaged.extend(damaged)
         labelled = StoredRun(
             storage=storage,
             identity=held.identity,
@@ -196,7 +198,6 @@ class LabelTask(Task[LabelConfig]):
             labelled = replace(labelled, editions=edition_sequence(storage))
         return Arranged(
             files=labelled.current_files,
-            damaged=tuple(damaged),
             labels=whose_labels(labelled.editions, labelled.wholes),
             overspent=overspent_note(limit, after.tally["tokens"] + after.tally["solution_tokens"]) if limit else "",
         )

@@ -4,7 +4,6 @@ promotes there.
 What problems are allotted follows from the whole log, once, before anything is promoted. The rest is decided in each unit.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -20,7 +19,7 @@ from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import allotted
-from pipeline.runtime.chain_run.run import Hiring, Running, run_task
+from pipeline.runtime.chain_run.run import Hiring, run_task
 from pipeline.runtime.chain_run.task import HeldRun, RunPlace
 from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.harvest import Harvest, read_harvest
@@ -71,14 +70,14 @@ class Grown:
     counts: GrownCounts
 
 
-def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Grown:
+def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal) -> Grown:
     """Grow the run in `config.run_dir`. A later start continues a growth that is not done.
 
     Raises UsageError for a run that is unfinished or cannot grow, and for a budget of less than a rollout; RunConflict for
     settings of another run; else as `run_task` does. Committed work is always kept.
     """
     task = GrowTask(config)
-    summary = run_task(task, hiring, watch, stop, run)
+    summary = run_task(task, hiring, watch, stop)
     return Grown(summary=summary, planned=task.planned, counts=stored_run(task.storage()).grown_counts())
 
 

@@ -168,12 +168,10 @@ class Worker:
         work: UnitWork[Any],
         storage: Storage,
         flush_seconds: float,
-        files: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitFiles] = UnitFiles,
     ) -> None:
         self._work = work
         self._storage = storage
         self._flush_seconds = flush_seconds
-        self._files = files
         self._began: float | None = None
         self._open: dict[UnitLog, None] = {}
 
@@ -254,7 +252,7 @@ class Worker:
 
     async def _opened(self, task: UnitTask) -> UnitLog:
         offered = (task.learned.shard,) if task.learned else ()
-        files = self._files(self._storage, task.unit.unit_id, task.known_length, offered)
+        files = UnitFiles(self._storage, task.unit.unit_id, task.known_length, offered)
         log: UnitLog = await self._started().open(self._storage, task, files)
         await log.read()
         failpoint("worker.opened")

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from pipeline.core.ids import content_id
 from pipeline.core.records import UnitTarget
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import values
+from pipeline.runtime.chain_run.chain_task import ChainTask, values
 from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.worker import UnitTask, Worker
 from pipeline.storage.location import storage_at

@@ -23,8 +23,7 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import numbered_rows
+from pipeline.runtime.chain_run.chain_task import ChainTask, numbered_rows
 from pipeline.runtime.intake import LeftOutRows, read_input
 from pipeline.runtime.state import section_identity
 

@@ -43,19 +43,19 @@ def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, 
         with hold_lock(storage, lock=task.config.run.lock) as alone:
             identity = as_recorded(storage, asked, alone=alone)
             damaged = claim(storage, identity, alone=alone)
-            held = HeldRun(storage=storage, identity=identity, asked=asked, stop=stop)
+            held = HeldRun(storage=storage, identity=identity, asked=asked, stop=stop, damaged=damaged)
             with task.recorded(held, watch) as watcher:
-                found = run_held(task, held, hiring, watcher, run)
-    return replace(found, damaged=(*damaged, *found.damaged))
+                return run_held(task, held, hiring, watcher, run)
 
 
 def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run: Running = asyncio.run) -> Summary:
     """`run_task` on a run directory that this driver has locked and claimed."""
     storage, stop = held.storage, held.stop
-    staged, damaged_input = task.staged(held)
+    staged = task.staged(held)
     units = list(units_of(storage, staged))
     found, damaged = repaired(storage, units)
-    goal = task.goal(storage, units, found)
+    held.damaged.extend(damaged)
+    goal = task.goal(held, units, found)
     before = state_of(units, found, goal.targets, goal.growths)
     failpoint("driver.planned")
 
@@ -107,7 +107,7 @@ def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run
         added=after.logged - before.logged,
         seconds_starting=seconds[0],
         seconds_working=seconds[1],
-        damaged=(*damaged_input, *damaged, *goal.damaged, *finished.damaged),
+        damaged=tuple(held.damaged),
         labels=finished.labels,
         overspent=finished.overspent,
         throughput=speed,

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pipeline.config.label import ClusterConfig, RunConfig
@@ -35,22 +35,21 @@ class RunPlace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRun:
     """A run directory that its driver has locked and claimed. `asked`: the identity of this start. `stop`: it is asked now and
-    then."""
+    then. `damaged`: names of damaged files that were found so far."""
 
     storage: Storage
     identity: Mapping[str, object]
     asked: Mapping[str, object]
     stop: StopSignal
+    damaged: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is required of each unit, by unit id. `growths`: the records of the run's growths. `damaged`: names of their damaged
-    records."""
+    """What is required of each unit, by unit id. `growths`: the records of the run's growths."""
 
     targets: Mapping[str, UnitTarget]
     growths: tuple[Commit, ...] = ()
-    damaged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +63,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
-    """`files`: those that people read. `damaged`: names of damaged files. `labels` and `overspent`: see `Summary`."""
+    """`files`: those that people read. `labels` and `overspent`: see `Summary`."""
 
     files: Collection[str]
-    damaged: tuple[str, ...] = ()
     labels: str = ""
     overspent: str = ""
 
@@ -132,12 +130,11 @@ class Task(Protocol[Config]):
         """The settings with the model spread over this number of GPUs."""
         return self.config
 
-    def staged(self, held: HeldRun) -> tuple[Commit, list[str]]:
-        """The record of the staged input, and the names of its damaged files. Raises InputError, RunConflict, StoreError, and
-        Interrupted."""
+    def staged(self, held: HeldRun) -> Commit:
+        """The record of the staged input. Raises InputError, RunConflict, StoreError, and Interrupted."""
         ...
 
-    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+    def goal(self, held: HeldRun, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
         """What each unit must reach. `found`: the record sequences of the units."""
         return Goal(targets=dict.fromkeys((unit.unit_id for unit in units), UnitTarget()))
 

@@ -21,8 +21,7 @@ from pipeline.engines.settings import EmbeddedConfig
 from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import chain_texts, labelled_chains, values
+from pipeline.runtime.chain_run.chain_task import ChainTask, chain_texts, labelled_chains, values
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.state import section_identity

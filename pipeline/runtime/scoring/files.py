@@ -16,10 +16,16 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import chain_texts
+from pipeline.runtime.chain_run.chain_task import chain_texts
 from pipeline.runtime.intake import LeftOutRows
-from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.task import ScoreTask, score_chains, scores_table, scores_with
+from pipeline.runtime.scoring.task import (
+    ScoreTask,
+    calibration_of,
+    refuse_other,
+    score_chains,
+    scores_table,
+    scores_with,
+)
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.calibration import Calibration
 from pipeline.scorers.registry import open_scorer, scorer_for

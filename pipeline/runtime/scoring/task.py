@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.config.choices import Aggregation
 from pipeline.config.score import ScoreConfig
+from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import RUN_DIR, EngineDied, named
+from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
@@ -16,11 +19,11 @@ from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, Sco
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
-from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored, wrong_scores
 from pipeline.scorers.calibration import Calibration
+from pipeline.scorers.calibration_file import read_calibration, refuse_other_model
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
@@ -171,3 +174,21 @@ def scores_table(
 def scores_with(calibration: Calibration | None) -> Table[ScoreColumns]:
     """The table of scores, with a calibration or without."""
     return SCORES if calibration is None else CALIBRATED_SCORES
+
+
+def calibration_of(config: ScoreConfig | SearchRunConfig) -> Calibration | None:
+    """The calibration of the settings; None without one. Raises InputError for a file that holds none."""
+    return None if config.calibration is None else read_calibration(config.calibration)
+
+
+def refuse_other(config: ScoreConfig | SearchRunConfig, calibration: Calibration | None, model: str) -> None:
+    """Raise UsageError for a calibration of another model than that of the scores, unless the settings accept it."""
+    if calibration is not None and not config.other_model:
+        refuse_other_model(calibration, model, f"calibration={config.calibration}")
+
+
+def calibration_id(config: ScoreConfig | SearchRunConfig) -> str | None:
+    """A hash of the calibration's file; None without one. Raises InputError as `calibration_of` does."""
+    if calibration_of(config) is None:
+        return None
+    return content_id("calibration", Path(str(config.calibration)).expanduser().read_text("utf-8"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.engines.registry import policy_for
-from pipeline.runtime.scoring.calibrated import calibration_of
+from pipeline.runtime.scoring.task import calibration_of
 from pipeline.scorers.registry import scorer_for
 from pipeline.searches.registry import search_for
 

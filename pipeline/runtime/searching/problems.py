@@ -12,7 +12,7 @@ from pipeline.core.tables import CHAINS_WITH_ANSWERS
 from pipeline.data.prompts import opened_thinking
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for
-from pipeline.runtime.chain_run.chains import numbered_rows
+from pipeline.runtime.chain_run.chain_task import numbered_rows
 from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
 from pipeline.runtime.intake import LeftOutRows, read_input
 from pipeline.searches.ids import prefix_id

@@ -14,7 +14,7 @@ from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.chain_run.chain_task import ChainTask
 from pipeline.runtime.intake import LeftOutRows
-from pipeline.runtime.scoring.calibrated import calibration_id
+from pipeline.runtime.scoring.task import calibration_id
 from pipeline.runtime.searching.devices import divided, shared_devices
 from pipeline.runtime.searching.problems import problem_tables
 from pipeline.runtime.searching.worker import Searching, searching_work
