@@ -50,11 +50,12 @@ class PlannedPrefix:
 class UnitPlan:
     """The plan of one unit.
 
-    `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
-    `trees`: the tree of prefixes of each problem, without those that `grow` promoted: `grown` has the promotion of each of
-    these, by prefix id.
+    `rows`: those whose bare problems fit into the context. `asked`: the measured prefixes in the best order for sampling,
+    longest first, so that the engine computes each prompt once. `trees`: the tree of prefixes of each problem, without those
+    that `grow` promoted: `grown` has the promotion of each of these, by prefix id.
     """
 
+    rows: list[InputRow] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     asked: dict[str, PlannedPrefix] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
@@ -103,25 +104,25 @@ class Planner:
             max_model_len=policy.max_model_len,
         )
 
-    def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
-        """The rows whose bare problem fits into the context. The others are rejected."""
-        fitting = []
+    def begun(self, rows: Sequence[InputRow]) -> UnitPlan:
+        """A plan with the bare problems of rows. Those that do not fit into the context are rejected."""
+        plan = UnitPlan()
         for row in rows:
             problem = row.problem
             if problem.problem_id not in plan.roots:
                 plan.roots[problem.problem_id] = self._prompter.root(problem, row.again)
             root = plan.roots[problem.problem_id]
             if self._prompter.fits(root):
-                fitting.append(row)
+                plan.rows.append(row)
             else:
                 plan.rejects.append(self._too_long(row, root, step_index=None))
-        return fitting
+        return plan
 
-    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Draws) -> list[Request]:
+    def missing_draws(self, plan: UnitPlan, drawn: Draws) -> list[Request]:
         """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
             request
-            for row in rows
+            for row in plan.rows
             if row.solution is None
             for request in self._draws(row, plan.roots[row.problem.problem_id])
             if (row.problem.problem_id, request.issue_index) not in drawn
@@ -130,13 +131,12 @@ class Planner:
     async def plan_chains(
         self,
         plan: UnitPlan,
-        rows: Sequence[InputRow],
         drawn: Draws,
         promotions: Sequence[Promotion] | None = None,
     ) -> None:
         """Add the chains of the rows, given or sampled, and their prefixes to the plan, and what was promoted. A row whose
         sampled chains are not kept is rejected."""
-        chosen = [(row, solution) for row in rows for solution in self._solutions(plan, row, drawn)]
+        chosen = [(row, solution) for row in plan.rows for solution in self._solutions(plan, row, drawn)]
         shapes = [await self._plan_chain(plan, *each) for each in chosen]
         closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
         plan.trees = trees_of(shapes, closed)

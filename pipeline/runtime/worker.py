@@ -64,7 +64,6 @@ class Receipt:
     `whole`: the unit needs no more rollouts. `engine_failed` of its rollouts are requests that were written off.
     """
 
-    unit_id: str
     whole: bool
     engine_failed: int = 0
     learned: LearnedState | None = None
@@ -201,12 +200,11 @@ class Worker:
             while (whole := log.done) is None:
                 finished = await self._worked(task, log)
                 if finished is None:
-                    return Receipt(unit_id=task.unit.unit_id, whole=False)
+                    return Receipt(whole=False)
                 await log.complete(finished)
         finally:
             del self._open[log]
         return Receipt(
-            unit_id=task.unit.unit_id,
             whole=True,
             engine_failed=whole.tally["engine_failed"],
             learned=learned_state_of(whole),

@@ -31,7 +31,7 @@ class IdleWorker:
         return
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
-        return Receipt(unit_id=task.unit.unit_id, whole=True)
+        return Receipt(whole=True)
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         raise AssertionError(f"{task.unit.unit_id} is no suspect")
