@@ -130,8 +130,8 @@ class UnitWork(Protocol[Log]):
     backpressure: Backpressure
 
     async def fetch(self) -> None:
-        """Download to this machine what the engine loads. Raises PolicyError."""
-        ...
+        """Download to this machine what the engine loads, if it loads anything. Raises PolicyError."""
+        return
 
     async def start(self) -> str:
         """Load the model and return its identity. Raises PolicyError."""

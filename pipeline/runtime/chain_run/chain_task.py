@@ -29,7 +29,7 @@ from pipeline.storage.run_record import COMMAND, STAGED_INPUT, settings_copy, wi
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import frames_of, label_shards
-from pipeline.storage.stored_run import readable_run
+from pipeline.storage.stored_run import StoredRun, readable_run
 from pipeline.storage.units import write_chains
 
 UNITS_PER_FILE = 4
@@ -65,16 +65,30 @@ class ChainTask(Task[Config], Protocol[Config]):
         config: Any = self.config
         return str(config.run_dir)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the chains of a run of `label`."""
+        return CHAINS.schema
+
     def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         """The chains in order, in blocks of `tables.CHAINS` or `CHAINS_WITH_ANSWERS`. `left_out` gets the rows that cannot be
-        used. Raises UsageError and InputError for what cannot be read."""
-        config: Any = self.config
-        return labelled_chains(self.place, CHAINS.schema, partial=config.partial)
+        used. Raises UsageError, StoreError and InputError for what cannot be read, and for an unfinished run of `label`, unless
+        the settings want a part."""
+        schema, number = self.schema, 0
+        for frame in frames_of(self._labelled(), [name for name in schema.names if name != "row"]):
+            rows = pa.array(range(number, number + frame.height), pa.int64())
+            number += frame.height
+            yield frame.to_arrow().add_column(0, "row", rows).select(schema.names).cast(schema)
 
     def chains_identity(self) -> dict[str, object]:
         """What the chains add to the identity of the run. Raises as `chains` does."""
+        run = self._labelled()
+        labels = [shard.sha256 for shard in label_shards(run)]
+        return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
+
+    def _labelled(self) -> StoredRun:
         config: Any = self.config
-        return labelled_identity(self.place, partial=config.partial)
+        return readable_run(storage_at(self.place), partial=config.partial)
 
     def determines(self) -> dict[str, object]:
         """What else determines the result, as dotted key -> plain value. Raises UsageError for a missing model folder."""
@@ -188,28 +202,6 @@ def _new(
                         detail=f"an earlier row has the same {task.noun} {chain}; that row is {task.done}",
                     )
                 )
-
-
-def labelled_chains(run_dir: str, schema: pa.Schema, *, partial: bool) -> Iterator[pa.Table]:
-    """The chains of a run of `label` in the order of its input, in blocks of `schema`. An unfinished run is accepted only with
-    `partial`. Raises UsageError and StoreError for a run that cannot be read."""
-    storage = storage_at(run_dir)
-    run = readable_run(storage, partial=partial)
-    stored = [name for name in schema.names if name != "row"]
-    number = 0
-    for frame in frames_of(run, stored):
-        rows = pa.array(range(number, number + frame.height), pa.int64())
-        number += frame.height
-        yield frame.to_arrow().add_column(0, "row", rows).select(schema.names).cast(schema)
-
-
-def labelled_identity(run_dir: str, *, partial: bool) -> dict[str, object]:
-    """What a run of `label` adds to the identity of a run over its chains. Raises UsageError where it has no labels, and as
-    `labelled_chains` does."""
-    storage = storage_at(run_dir)
-    run = readable_run(storage, partial=partial)
-    labels = [shard.sha256 for shard in label_shards(run)]
-    return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
 
 
 def numbered_rows(chains: Iterator[ChainText], table: Table[ChainText]) -> Iterator[pa.Table]:

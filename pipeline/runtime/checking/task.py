@@ -110,9 +110,6 @@ class Checking(ChainWork[Steps]):
         # Threads of its own, because the event loop's threads write the log at the same time.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="check")
 
-    async def fetch(self) -> None:
-        return
-
     async def load(self) -> tuple[str, int]:
         await asyncio.get_running_loop().run_in_executor(self._threads, self._checker.start)
         return self._name, self._processes * CHAINS_PER_PROCESS

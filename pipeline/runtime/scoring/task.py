@@ -77,22 +77,21 @@ class ScoreTask(GivenTask[ScoreConfig]):
 class Scoring(ChainWork[StepScores]):
     """Scores chains in blocks."""
 
-    table = SCORES
-
     def __init__(self, config: ScoreConfig, scorer: Scorer, engine: ScoringEngine) -> None:
         self._config = config
         self._scorer = scorer
-        self._engine = engine
+        self.engine = engine
         self._calibration = calibration_of(config)
+        self.table = scores_with(self._calibration)
         self._scored = self._tokens = self._computed = self._running = 0
 
     async def fetch(self) -> None:
         await self._scorer.fetch()
 
     async def load(self) -> tuple[str, int]:
-        await self._engine.start()
-        refuse_other(self._config, self._calibration, self._engine.model)
-        return self._engine.model, self._engine.capacity
+        await self.engine.start()
+        refuse_other(self._config, self._calibration, self.engine.model)
+        return self.engine.model, self.engine.capacity
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, StepScores], None]:
         rows = list(chains)
@@ -100,7 +99,7 @@ class Scoring(ChainWork[StepScores]):
             part = rows[begin : begin + CALL_CHAINS]
             self._running += len(part)
             try:
-                scored = await score_chains(self._engine, [chains[row] for row in part])
+                scored = await score_chains(self.engine, [chains[row] for row in part])
             finally:
                 self._running -= len(part)
             self._scored += len(scored)
@@ -116,7 +115,7 @@ class Scoring(ChainWork[StepScores]):
             chains,
             results,
             aggregation=self._config.aggregation,
-            model=self._engine.model,
+            model=self.engine.model,
             calibration=self._calibration,
         )
 
@@ -132,7 +131,7 @@ class Scoring(ChainWork[StepScores]):
         )
 
     async def close(self) -> None:
-        await self._engine.close()
+        await self.engine.close()
 
 
 async def score_chains(engine: ScoringEngine, chains: Sequence[ChainText]) -> Sequence[StepScores]:
