@@ -159,14 +159,14 @@ class LabelTask(Task[LabelConfig]):
         }
         return Goal(targets=targets, growths=growths)
 
-    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
         if unpaid := sum(job.asked.unit_target.unit_budget == 0 for job in before.jobs):
             say(
                 f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
                 "rollouts: start again with a larger one to sample for them"
             )
-        known = filter(None, (_learned_together(storage), before.learned))
-        watch, config = _limited(storage, self.config.run, self._limit, before, watch)
+        known = filter(None, (_learned_together(held.storage), before.learned))
+        watch, config = _limited(held.storage, self.config.run, self._limit, before, watch)
         return Begun(watch=watch, config=config, learned=max(known, key=lambda each: each.chains, default=None))
 
     def finished(

@@ -69,7 +69,7 @@ def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run
     shown(last)
     seconds, speed = (0.0, 0.0), None
     if before.jobs:
-        begun = task.begun(storage, before, shown)
+        begun = task.begun(held, before, shown)
         with ended_politely(), hiring(task) as offer:
             stop.listen()
             scheduler = Scheduler(

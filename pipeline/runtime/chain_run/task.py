@@ -138,7 +138,7 @@ class Task(Protocol[Config]):
         """What each unit must reach. `found`: the record sequences of the units."""
         return Goal(targets=dict.fromkeys((unit.unit_id for unit in units), UnitTarget()))
 
-    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
         """What is needed before workers begin. May raise."""
         return Begun(watch=watch, config=self.config.run)
 
