@@ -123,44 +123,39 @@ def ray_workers(task: Task[Any], check: Callable[[], None] = lambda: None) -> It
     Raises ClusterError, UsageError, and what `check` raises.
     """
     with cluster(task.config.cluster, check):
-        yield worker_pool(task, check)
+        model, config = task.model(), task.config
+        taken = share(config.cluster, model, check)
+        variables = forwarded(os.environ)
+        # The nodes of a private Ray have the environment of this process already.
+        elsewhere = config.cluster.address is not None
+        sent = {**variables.secret, **_login()} if elsewhere else {}
+        actor_class: Any = ray.remote(_Actor).options(
+            runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
+            num_cpus=taken.cpus,
+            num_gpus=taken.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=config.run.units_in_flight + SPARE_CALLS,
+            # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
+            scheduling_strategy="SPREAD",
+        )
+        secrets = tuple({**variables.secret, **sent}.values())
+        placed = packed(objects_here(), (type(task), task.spread(taken.tensor_parallel)))
 
+        def hire(attempt: int) -> WorkerHandle:
+            around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
+            return cast(WorkerHandle, _RayWorker(actor_class.remote(placed, around, sent), secrets))
 
-def worker_pool(task: Task[Any], check: Callable[[], None] = lambda: None) -> WorkerPool:
-    """The pool that creates workers on the cluster that this process has joined. Raises as `ray_workers` does."""
-    model, config = task.model(), task.config
-    taken = share(config.cluster, model, check)
-    variables = forwarded(os.environ)
-    # The nodes of a private Ray have the environment of this process already.
-    elsewhere = config.cluster.address is not None
-    sent = {**variables.secret, **_login()} if elsewhere else {}
-    actor_class: Any = ray.remote(_Actor).options(
-        runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
-        num_cpus=taken.cpus,
-        num_gpus=taken.gpus,
-        max_restarts=0,
-        max_task_retries=0,
-        max_concurrency=config.run.units_in_flight + SPARE_CALLS,
-        # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
-        scheduling_strategy="SPREAD",
-    )
-    secrets = tuple({**variables.secret, **sent}.values())
-    placed = packed(objects_here(), (type(task), task.spread(taken.tensor_parallel)))
-
-    def hire(attempt: int) -> WorkerHandle:
-        around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
-        return cast(WorkerHandle, _RayWorker(actor_class.remote(placed, around, sent), secrets))
-
-    return WorkerPool(
-        hire=hire,
-        workers=taken.workers,
-        devices=_devices(model.devices(), task.planned_devices(), taken),
-        wait_seconds=config.cluster.wait_seconds,
-        resources=partial(wanted_and_there, taken),
-        has_free_device=partial(has_free_device, taken),
-        # A private Ray does not export metrics.
-        watch=RunMetrics(last_part(task.storage().run_dir)) if elsewhere else no_watcher,
-    )
+        yield WorkerPool(
+            hire=hire,
+            workers=taken.workers,
+            devices=_devices(model.devices(), task.planned_devices(), taken),
+            wait_seconds=config.cluster.wait_seconds,
+            resources=partial(wanted_and_there, taken),
+            has_free_device=partial(has_free_device, taken),
+            # A private Ray does not export metrics.
+            watch=RunMetrics(last_part(task.storage().run_dir)) if elsewhere else no_watcher,
+        )
 
 
 def _login() -> Mapping[str, str]:
