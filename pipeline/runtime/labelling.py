@@ -330,9 +330,12 @@ class Labelling(UnitWork[RolloutLog]):
         unit.arrivals.take(request)
         self._rollouts += 1
         self._tokens += completion.n_tokens
-        self._verdicts["truncated"] += completion.finish is Finish.LENGTH
-        counted = "ungraded" if grade.verdict in UNGRADED else grade.verdict.value
-        self._verdicts["aborted" if completion.finish is Finish.ABORT else counted] += 1
+        if completion.finish is Finish.LENGTH:
+            self._verdicts["truncated"] += 1
+        if completion.finish is Finish.ABORT:
+            self._verdicts["aborted"] += 1
+        else:
+            self._verdicts["ungraded" if grade.verdict in UNGRADED else grade.verdict] += 1
         if (
             self._estimator.stops_early
             and (issues := unit.arrivals.under_way(prefix_id))
