@@ -165,7 +165,7 @@ class LabelTask(Task[LabelConfig]):
                 f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
                 "rollouts: start again with a larger one to sample for them"
             )
-        known = filter(None, (_learned_together(held.storage), before.learned))
+        known = filter(None, (_learned_together(held.storage), *map(learned_state_of, before.wholes.values())))
         watch, config = _limited(held.storage, self.config.run, self._limit, before, watch)
         return Begun(watch=watch, config=config, learned=max(known, key=lambda each: each.chains, default=None))
 

@@ -9,7 +9,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -207,7 +206,7 @@ def _new(
 def numbered_rows(chains: Iterator[ChainText], table: Table[ChainText]) -> Iterator[pa.Table]:
     """The chains of files in blocks of a table, with their numbers in the input as `row`."""
     numbered = (replace(chain, row=number) for number, chain in enumerate(chains))
-    return map(table.to_table, iter(lambda: list(islice(numbered, BLOCK)), []))
+    return map(table.to_table, batched(numbered, BLOCK))
 
 
 def chain_texts(chains: pa.Table) -> list[ChainText]:
