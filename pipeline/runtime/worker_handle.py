@@ -81,8 +81,6 @@ class WorkerHandle(Protocol):
 
 Watcher = Callable[[Status], None]
 """A function that receives each status of a run. The event loop calls it, so it must return at once."""
-StartWorker = Callable[[int], WorkerHandle]
-"""Creates a worker. The argument counts the workers of the slot, from 1."""
 
 
 def no_watcher(_status: Status) -> None:
@@ -91,14 +89,15 @@ def no_watcher(_status: Status) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPool:
-    """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
+    """Creates workers. `hire`: creates one; its argument counts the workers of the slot, from 1. `workers`: the most at a time.
+    `devices`: devices of each worker, see `config.label.PlanConfig`.
 
     `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
     may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether
     another device is free for a worker now; asked when no worker is left, or before a place is given up.
     """
 
-    hire: StartWorker
+    hire: Callable[[int], WorkerHandle]
     workers: int
     devices: float = 1.0
     watch: Watcher = no_watcher
