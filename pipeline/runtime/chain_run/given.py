@@ -59,23 +59,18 @@ class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
 
 def _rows(given: Given, left_out: LeftOutRows) -> Iterator[ChainText]:
     with checker_for(given.grader) as checker:
-        for read in read_input(given.data, checker, read=_read_chain):
+        for read in read_input(given.data, checker, read=read_answered_or_not):
             if isinstance(read, Reject):
                 left_out.add(read)
-            elif solution := read.solution:
+            elif (solution := read.solution) is None:
+                detail = (
+                    "The row has no chain; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
+                )
+                reason, source = RejectReason.NO_STEPS, read.source_id
+                left_out.add(Reject(location=read.location, reason=reason, detail=detail, source_id=source))
+            else:
                 ids = (content_id("prefix", read.problem.problem_id, solution.text[:end]) for end in solution.ends)
                 yield replace(chain_of(read, checker, read.problem.golds), prefix_ids=tuple(ids))
-
-
-def _read_chain(
-    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
-) -> InputRow | Reject:
-    """Like `read_answered_or_not`, but a row without a chain gives a Reject."""
-    read = read_answered_or_not(row, location, data, final_answer)
-    if isinstance(read, InputRow) and read.solution is None:
-        detail = "The row has no chain; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
-        return Reject(location=location, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
-    return read
 
 
 def chain_of(row: InputRow, checker: Checker, golds: tuple[str, ...], before: str = "") -> ChainText:
