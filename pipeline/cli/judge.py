@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _estimated(config: JudgeRunConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.chain_task import values
 
     critiques = plan.tables["critiques"]
     written, read = (sum(values(critiques, name)) / plan.sampled for name in ("n_tokens", "n_prompt_tokens"))

@@ -91,7 +91,7 @@ def ray_label_workers(task: "LabelTask", check: Callable[[], None]) -> Iterator[
 
 
 LABELLING: "Work[LabelConfig, Summary]" = Work(
-    run="pipeline.runtime.driver:label",
+    run="pipeline.runtime.driver:LabelTask",
     ended=_ended,
     returned=with_report,
     shown=lambda config: (config.plan.gpu_hour_price, policy_name(config)),

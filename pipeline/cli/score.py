@@ -21,7 +21,7 @@ def _score(config: ScoreConfig) -> int:
 
 
 def _estimated(_: ScoreConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.chain_task import values
 
     tokens, faults = (values(plan.tables["scores"], name) for name in ("n_tokens", "fault"))
     yield head_line(plan, "score")

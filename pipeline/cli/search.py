@@ -21,7 +21,7 @@ than these seconds in all."""
 
 
 def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chains import values
+    from pipeline.runtime.chain_run.chain_task import values
 
     searches = plan.tables["searches"]
     policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))

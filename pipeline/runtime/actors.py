@@ -6,12 +6,12 @@ Ray's own retries are off: the driver decides what is retried, and on which work
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
@@ -26,7 +26,7 @@ from pipeline.runtime.environment import forwarded, without_secrets
 from pipeline.runtime.metrics import RunMetrics
 from pipeline.runtime.objects import Packed, objects_here, offered, packed
 from pipeline.runtime.placement import Share
-from pipeline.runtime.worker import Receipt, Snapshot, UnitTask, Worker
+from pipeline.runtime.worker import Worker
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool, no_watcher
 from pipeline.storage.location import last_part
 
@@ -104,41 +104,16 @@ class _RayWorker:
         self._actor = actor
         self._secrets = secrets
 
-    async def location(self) -> WorkerLocation:
-        location: WorkerLocation = await self._result(self._actor.location.remote())
-        return location
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """All but `kill` happens in the actor."""
 
-    async def fetch(self) -> None:
-        await self._result(self._actor.fetch.remote())
+        async def called(*arguments: object) -> Any:
+            return await _result(getattr(self._actor, name).remote(*arguments), self._secrets)
 
-    async def start(self) -> str:
-        return str(await self._result(self._actor.start.remote()))
-
-    async def wait_for_capacity(self, begun: int) -> None:
-        await self._result(self._actor.wait_for_capacity.remote(begun))
-
-    async def finish_unit(self, task: UnitTask) -> Receipt:
-        receipt: Receipt = await self._result(self._actor.finish_unit.remote(task))
-        return receipt
-
-    async def missing_requests(self, task: UnitTask) -> list[str]:
-        return list(await self._result(self._actor.missing_requests.remote(task)))
-
-    async def snapshot(self) -> Snapshot:
-        snapshot: Snapshot = await self._result(self._actor.snapshot.remote())
-        return snapshot
-
-    async def drain(self) -> None:
-        await self._result(self._actor.drain.remote())
-
-    async def stop(self) -> None:
-        await self._result(self._actor.stop.remote())
+        return called
 
     def kill(self) -> None:
         ray.kill(self._actor, no_restart=True)
-
-    async def _result(self, reference: Any) -> Any:
-        return await _result(reference, self._secrets)
 
 
 @contextmanager
@@ -148,44 +123,39 @@ def ray_workers(task: Task[Any], check: Callable[[], None] = lambda: None) -> It
     Raises ClusterError, UsageError, and what `check` raises.
     """
     with cluster(task.config.cluster, check):
-        yield worker_pool(task, check)
+        model, config = task.model(), task.config
+        taken = share(config.cluster, model, check)
+        variables = forwarded(os.environ)
+        # The nodes of a private Ray have the environment of this process already.
+        elsewhere = config.cluster.address is not None
+        sent = {**variables.secret, **_login()} if elsewhere else {}
+        actor_class: Any = ray.remote(_Actor).options(
+            runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
+            num_cpus=taken.cpus,
+            num_gpus=taken.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=config.run.units_in_flight + SPARE_CALLS,
+            # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
+            scheduling_strategy="SPREAD",
+        )
+        secrets = tuple({**variables.secret, **sent}.values())
+        placed = packed(objects_here(), (type(task), task.spread(taken.tensor_parallel)))
 
+        def hire(attempt: int) -> WorkerHandle:
+            around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
+            return cast(WorkerHandle, _RayWorker(actor_class.remote(placed, around, sent), secrets))
 
-def worker_pool(task: Task[Any], check: Callable[[], None] = lambda: None) -> WorkerPool:
-    """The pool that creates workers on the cluster that this process has joined. Raises as `ray_workers` does."""
-    model, config = task.model(), task.config
-    taken = share(config.cluster, model, check)
-    variables = forwarded(os.environ)
-    # The nodes of a private Ray have the environment of this process already.
-    elsewhere = config.cluster.address is not None
-    sent = {**variables.secret, **_login()} if elsewhere else {}
-    actor_class: Any = ray.remote(_Actor).options(
-        runtime_env={"env_vars": dict(variables.plain)} if elsewhere and variables.plain else None,
-        num_cpus=taken.cpus,
-        num_gpus=taken.gpus,
-        max_restarts=0,
-        max_task_retries=0,
-        max_concurrency=config.run.units_in_flight + SPARE_CALLS,
-        # All GPUs of an actor are on one node in any case. Several actors share the CPUs of a node only if they must.
-        scheduling_strategy="SPREAD",
-    )
-    secrets = tuple({**variables.secret, **sent}.values())
-    placed = packed(objects_here(), (type(task), task.spread(taken.tensor_parallel)))
-
-    def hire(attempt: int) -> WorkerHandle:
-        around = Surroundings(cpus=max(1, int(taken.cpus)), attempt=attempt, gpus=taken.gpus)
-        return _RayWorker(actor_class.remote(placed, around, sent), secrets)
-
-    return WorkerPool(
-        hire=hire,
-        workers=taken.workers,
-        devices=_devices(model.devices(), task.planned_devices(), taken),
-        wait_seconds=config.cluster.wait_seconds,
-        resources=partial(wanted_and_there, taken),
-        has_free_device=partial(has_free_device, taken),
-        # A private Ray does not export metrics.
-        watch=RunMetrics(last_part(task.storage().run_dir)) if elsewhere else no_watcher,
-    )
+        yield WorkerPool(
+            hire=hire,
+            workers=taken.workers,
+            devices=_devices(model.devices(), task.planned_devices(), taken),
+            wait_seconds=config.cluster.wait_seconds,
+            resources=partial(wanted_and_there, taken),
+            has_free_device=partial(has_free_device, taken),
+            # A private Ray does not export metrics.
+            watch=RunMetrics(last_part(task.storage().run_dir)) if elsewhere else no_watcher,
+        )
 
 
 def _login() -> Mapping[str, str]:

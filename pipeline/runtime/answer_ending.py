@@ -1,27 +1,16 @@
 """Determines where completions end: the effective value of `sampling.stop_at_answer`."""
 
-from typing import Protocol
-
 from pipeline.config.choices import PromptStyle, Thinking
-from pipeline.config.label import GraderConfig, PolicyConfig, SamplingConfig
+from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import complete_settings
+from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import UsageError
 from pipeline.engines.registry import policy_for
 from pipeline.graders.base import Ending
 from pipeline.graders.registry import GRADERS, grader_type
 
-
-class Completing(Protocol):
-    """Settings of a command that has a policy complete texts whose answers a grader finds."""
-
-    @property
-    def policy(self) -> PolicyConfig: ...
-
-    @property
-    def sampling(self) -> SamplingConfig: ...
-
-    @property
-    def grader(self) -> GraderConfig: ...
+Completing = LabelConfig | SearchRunConfig
+"""Settings of a command that has a policy complete texts whose answers a grader finds."""
 
 
 def stops_at_answer(config: Completing) -> bool:

@@ -3,25 +3,23 @@
 The driver does not handle rollouts or labels; workers write them.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.label import LabelConfig, RunConfig
 from pipeline.core.errors import Absent, Damaged, RunConflict, StepvalueError
-from pipeline.core.forecast import Limit, encode_forecast
+from pipeline.core.forecast import Forecast, Limit, encode_forecast
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.output import say
-from pipeline.core.progress import Status, Summary
+from pipeline.core.progress import Status
 from pipeline.core.records import UnitTarget
 from pipeline.data.rows import input_digest
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
-from pipeline.runtime.chain_run.run import Hiring, Running, run_held
-from pipeline.runtime.chain_run.task import Arranged, Begun, Goal, Task
+from pipeline.runtime.chain_run.task import Arranged, Begun, Goal, HeldRun, RunPlace, Task
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
 from pipeline.runtime.labelling import Labelling, engine_for
@@ -30,8 +28,7 @@ from pipeline.runtime.relabel_hint import relabel_hint
 from pipeline.runtime.run_budget import LOOK_SECONDS, Spending, Throttle, budget_from_plan, overspent_note
 from pipeline.runtime.staged_input import staged_input
 from pipeline.runtime.state import RunState, identity, run_name, start_settings
-from pipeline.runtime.stop import StopSignal
-from pipeline.runtime.track.tracking import tracker_for, tracking
+from pipeline.runtime.tracking import Sink, tracker_for, tracking
 from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
@@ -45,9 +42,8 @@ from pipeline.storage.editions import (
 )
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
-from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
-from pipeline.storage.run_record import as_recorded, check_claim, claim, differs_in_input, recorded_identity
+from pipeline.storage.run_record import as_recorded, check_claim, differs_in_input, recorded_identity
 from pipeline.storage.shards import intact_bytes, set_aside_damaged
 from pipeline.storage.starts import PLAN, read_starts
 from pipeline.storage.storage import Storage
@@ -57,14 +53,6 @@ from pipeline.storage.units import UnitRef, staged_rows, unit_rows
 DEFAULT_FOLDER = Path("runs")
 MOST_RUNS = 1000
 """The largest number of folders that are searched for a run with another input."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlace:
-    """A run directory, and the identity of the run that the settings and the input want in it."""
-
-    storage: Storage
-    identity: dict[str, object]
 
 
 def place_of(config: LabelConfig, digest: Callable[[str], str] = input_digest) -> RunPlace:
@@ -87,41 +75,6 @@ def check_place(place: RunPlace) -> None:
         raise RunConflict(*error.args, relabel_hint(place.storage, wanted)) from error
 
 
-def label(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
-    """Label the whole input. A later start on the same run directory continues with the units that are not done.
-
-    Raises InputError, UsageError (for a missing model folder, a budget of another run or an unusable tracker), PolicyError,
-    ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, and Interrupted if `stop` has received a signal. Committed
-    work is always kept.
-    """
-    tracker = tracker_for(config.run.track)
-    watch(Status(stage="reading the input"))
-    place = place_of(config)
-    storage, asked = place.storage, place.identity
-    budget = budget_from_plan(config.budget, asked, config) if config.budget else None
-    if config.run_dir is None and not storage.names("") and (other := _with_other_input(asked)):
-        say(f"{other} is a run with these settings and another input: to add rows to it, give run_dir={other}")
-    config = replace(config, run_dir=storage.run_dir)
-    check_place(place)
-    with hold_lock(storage, lock=config.run.lock) as alone:
-        run_identity = as_recorded(storage, asked, alone=alone)
-        damaged = claim(storage, run_identity, alone=alone)
-        if budget is not None:
-            storage.replace(PLAN, encode_forecast(budget))
-        limit = None if budget is None else budget.limit
-        with (
-            tracking(tracker, config, storage.run_dir, watch) as tracked,
-            heartbeat(storage, config.plan.gpu_hour_price, tracked, start_settings(config, run_identity)) as beat,
-        ):
-            summary = run_held(LabelTask(config, limit), storage, run_identity, asked, hiring, beat, stop, run)
-        spent = summary.totals.tokens + summary.totals.solution_tokens
-        return replace(
-            summary,
-            damaged=(*damaged, *summary.damaged),
-            overspent="" if limit is None else overspent_note(limit, spent),
-        )
-
-
 def _with_other_input(asked: Mapping[str, object]) -> str:
     """A run below the default folder that only has another input than this start; empty if there is none."""
     with suppress(OSError):
@@ -133,14 +86,18 @@ def _with_other_input(asked: Mapping[str, object]) -> str:
 
 
 class LabelTask(Task[LabelConfig]):
-    """Labels a whole input. `limit`: of what all starts of the run may cost; None: no limit."""
+    """Labels a whole input. `run.run_task` with it may raise BudgetSpent, and UsageError for a budget of another run and an
+    unusable tracker, too."""
 
     doing = "labelling"
     counted = "rollouts"
+    _tracker: Sink | None = None
+    _budget: Forecast | None = None
 
-    def __init__(self, config: LabelConfig, limit: Limit | None = None) -> None:
-        super().__init__(config)
-        self._limit = limit
+    @property
+    def _limit(self) -> Limit | None:
+        """Of what all starts of the run may cost; None: no limit."""
+        return None if self._budget is None else self._budget.limit
 
     def storage(self) -> Storage:
         assert self.config.run_dir is not None
@@ -148,6 +105,31 @@ class LabelTask(Task[LabelConfig]):
 
     def identity(self) -> dict[str, object]:
         return place_of(self.config).identity
+
+    def wanted(self, watch: Watcher) -> RunPlace:
+        config = self.config
+        self._tracker = tracker_for(config.run.track)
+        watch(Status(stage="reading the input"))
+        place = place_of(config)
+        self._budget = budget_from_plan(config.budget, place.identity, config) if config.budget else None
+        if config.run_dir is None and not place.storage.names("") and (other := _with_other_input(place.identity)):
+            say(f"{other} is a run with these settings and another input: to add rows to it, give run_dir={other}")
+        self.config = replace(config, run_dir=place.storage.run_dir)
+        return place
+
+    def check_place(self, place: RunPlace) -> None:
+        check_place(place)
+
+    @contextmanager
+    def recorded(self, held: HeldRun, watch: Watcher) -> Iterator[Watcher]:
+        config, storage = self.config, held.storage
+        if self._budget is not None:
+            storage.replace(PLAN, encode_forecast(self._budget))
+        with (
+            tracking(self._tracker, config, storage.run_dir, watch) as tracked,
+            heartbeat(storage, config.plan.gpu_hour_price, tracked, start_settings(config, held.identity)) as beat,
+        ):
+            yield beat
 
     def model(self) -> OnDevices:
         return policy_for(self.config.policy)
@@ -161,51 +143,46 @@ class LabelTask(Task[LabelConfig]):
     def work(self, around: Surroundings) -> Labelling:
         return Labelling(self.config, engine_for(self.config, around), self.storage())
 
-    def staged(
-        self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
-        asked: Mapping[str, object],
-        check: Callable[[], None],
-    ) -> tuple[Commit, list[str]]:
-        staged, damaged = staged_input(storage, self.config, run_identity, asked, check)
-        rows = (row for rows in staged_rows(storage, staged) for row in rows)
+    def staged(self, held: HeldRun) -> Commit:
+        staged = staged_input(self.config, held)
+        rows = (row for rows in staged_rows(held.storage, staged) for row in rows)
         refuse_equal_chains(rows, self.config.sampling)
-        return staged, damaged
+        return staged
 
-    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
-        growing, lost = repair(storage, growth_sequence(storage))
+    def goal(self, held: HeldRun, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+        growing, damaged = repair(held.storage, growth_sequence(held.storage))
+        held.damaged.extend(damaged)
         growths = growths_of(growing)
         targets = {
             unit_id: replace(target, growths=growths_needed(growths))
-            for unit_id, target in _unit_targets(storage, self.config, units, found).items()
+            for unit_id, target in _unit_targets(held.storage, self.config, units, found).items()
         }
-        return Goal(targets=targets, growths=growths, damaged=tuple(lost))
+        return Goal(targets=targets, growths=growths)
 
-    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
-        if unpaid := sum(job.unit_target.unit_budget == 0 for job in before.jobs):
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
+        if unpaid := sum(job.asked.unit_target.unit_budget == 0 for job in before.jobs):
             say(
                 f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
                 "rollouts: start again with a larger one to sample for them"
             )
-        known = filter(None, (_learned_together(storage), before.learned))
-        watch, config = _limited(storage, self.config.run, self._limit, before, watch)
+        known = filter(None, (_learned_together(held.storage), *map(learned_state_of, before.wholes.values())))
+        watch, config = _limited(held.storage, self.config.run, self._limit, before, watch)
         return Begun(watch=watch, config=config, learned=max(known, key=lambda each: each.chains, default=None))
 
     def finished(
         self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
+        held: HeldRun,
         planned: tuple[Commit, ...],
         units: Sequence[UnitRef],
         after: RunState,
         show: Callable[[str], None],
-        check: Callable[[], None],
     ) -> Arranged:
+        storage, limit = held.storage, self._limit
         editions, damaged = repaired_editions(storage, after.wholes)
+        held.damaged.extend(damaged)
         labelled = StoredRun(
             storage=storage,
-            identity=run_identity,
+            identity=held.identity,
             units=tuple(units),
             wholes=after.wholes,
             editions=editions,
@@ -215,14 +192,14 @@ class LabelTask(Task[LabelConfig]):
         if own and (estimator := estimator_for(self.config.estimator)).learner:
             # The engines have ended. A stop leaves the labels that the units have, and the next start begins here.
             show("learning from all chains")
-            writer = EditionWriter(storage, labelled, estimator, look=check)
+            writer = EditionWriter(storage, labelled, estimator, look=held.stop.check)
             writer.write_all()
             writer.publish(labelled.settings)
             labelled = replace(labelled, editions=edition_sequence(storage))
         return Arranged(
             files=labelled.current_files,
-            damaged=tuple(damaged),
             labels=whose_labels(labelled.editions, labelled.wholes),
+            overspent=overspent_note(limit, after.tally["tokens"] + after.tally["solution_tokens"]) if limit else "",
         )
 
 

@@ -4,8 +4,8 @@ promotes there.
 What problems are allotted follows from the whole log, once, before anything is promoted. The rest is decided in each unit.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 
@@ -19,7 +19,8 @@ from pipeline.core.progress import Status, Summary
 from pipeline.engines.registry import policy_for
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import allotted
-from pipeline.runtime.chain_run.run import Hiring, Running, run_held
+from pipeline.runtime.chain_run.run import Hiring, run_task
+from pipeline.runtime.chain_run.task import HeldRun, RunPlace
 from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.harvest import Harvest, read_harvest
 from pipeline.runtime.heartbeat import heartbeat
@@ -37,9 +38,8 @@ from pipeline.storage.growths import (
     write_allotments,
 )
 from pipeline.storage.location import storage_at
-from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repair
-from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim
+from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim, with_input
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import GrownCounts, StoredRun, stored_run
 
@@ -69,36 +69,49 @@ class Grown:
     counts: GrownCounts
 
 
-def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Grown:
+def grow(config: GrowConfig, hiring: Hiring, watch: Watcher, stop: StopSignal) -> Grown:
     """Grow the run in `config.run_dir`. A later start continues a growth that is not done.
 
     Raises UsageError for a run that is unfinished or cannot grow, and for a budget of less than a rollout; RunConflict for
-    settings of another run; else as `driver.label` does. Committed work is always kept.
+    settings of another run; else as `run_task` does. Committed work is always kept.
     """
-    label = label_part(config)
-    storage = storage_at(str(config.run_dir))
-    watch(Status(stage="reading the run"))
-    check_budget(config.grow)
-    with hold_lock(storage, lock=config.run.lock) as alone:
-        found = stored_run(storage)
-        recorded = as_recorded(storage, _asked(label, found), alone=alone)
-        check_claim(storage, recorded)
-        planned = None
+    task = GrowTask(config)
+    summary = run_task(task, hiring, watch, stop)
+    return Grown(summary=summary, planned=task.planned, counts=stored_run(task.storage()).grown_counts())
+
+
+class GrowTask(LabelTask):
+    """`label` with the settings and the input of a run, after what is promoted in it is planned. `planned`: see `Grown`."""
+
+    config: GrowConfig
+    planned: PlannedGrowth | None = None
+
+    def __init__(self, config: GrowConfig) -> None:
+        super().__init__(replace(config, run_dir=storage_at(str(config.run_dir)).run_dir))
+
+    def wanted(self, watch: Watcher) -> RunPlace:
+        watch(Status(stage="reading the run"))
+        check_budget(self.config.grow)
+        return _place(self.config, stored_run(self.storage()))
+
+    def check_place(self, place: RunPlace) -> None:
+        check_claim(place.storage, as_recorded(place.storage, place.identity))
+
+    @contextmanager
+    def recorded(self, held: HeldRun, watch: Watcher) -> Iterator[Watcher]:
+        storage, config = held.storage, self.config
         sequence, _ = repair(storage, growth_sequence(storage))
-        growths = growths_of(sequence)
+        growths, found = growths_of(sequence), stored_run(storage)
         if _unfinished(found, growths):
             _refuse_other(storage, config.grow, growths[-1])
-        else:
-            planned = _planned(storage, found, config.grow, growths)
-            if planned is not None:
-                settings = {**_settings(config.grow), STRENGTH: planned.harvest.strength}
-                shard = write_allotments(storage, sequence.length, planned.allotments)
-                publish_or_refuse(storage, new_growth(sequence, settings, shard))
-        config_here = replace(label, run_dir=storage.run_dir)
-        with heartbeat(storage, config.plan.gpu_hour_price, watch, start_settings(config_here, recorded)) as beat:
-            summary = run_held(LabelTask(config_here), storage, recorded, found.present, hiring, beat, stop, run)
-        counts = stored_run(storage).grown_counts()
-    return Grown(summary=summary, planned=planned, counts=counts)
+        elif (planned := _planned(storage, found, config.grow, growths)) is not None:
+            self.planned = planned
+            shard = write_allotments(storage, sequence.length, planned.allotments)
+            settings = {**_settings(config.grow), STRENGTH: planned.harvest.strength}
+            publish_or_refuse(storage, new_growth(sequence, settings, shard))
+        settings = start_settings(label_part(config), held.identity)
+        with heartbeat(storage, config.plan.gpu_hour_price, watch, settings) as beat:
+            yield beat
 
 
 def planned_growth(config: GrowConfig) -> PlannedGrowth:
@@ -106,7 +119,7 @@ def planned_growth(config: GrowConfig) -> PlannedGrowth:
     storage = storage_at(str(config.run_dir))
     check_budget(config.grow)
     found = stored_run(storage)
-    check_claim(storage, as_recorded(storage, _asked(label_part(config), found)))
+    check_claim(storage, as_recorded(storage, _place(config, found).identity))
     growths = growths_of(growth_sequence(storage))
     if _unfinished(found, growths):
         _refuse_other(storage, config.grow, growths[-1])
@@ -185,10 +198,11 @@ def _planned(
     )
 
 
-def _asked(config: LabelConfig, found: StoredRun) -> dict[str, object]:
-    """The identity of a start of `label` with these settings and the present input of the run."""
+def _place(config: LabelConfig, found: StoredRun) -> RunPlace:
+    """Of a start of `label` with these settings and the present input of the run."""
     asked = identity(config, str(found.present["input"]), policy_for(config.policy).fingerprint())
-    return {**asked, STAGED_INPUT: found.identity[STAGED_INPUT]}
+    asked = with_input({**asked, STAGED_INPUT: found.identity[STAGED_INPUT]}, found.present)
+    return RunPlace(storage=found.storage, identity=asked)
 
 
 def _unfinished(found: StoredRun, growths: Sequence[Commit]) -> bool:

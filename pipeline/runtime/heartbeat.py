@@ -47,7 +47,6 @@ def heartbeat(
     The last write records how the block ended. Errors of the block are raised.
     """
     beat = _Heartbeat(storage, price, watch, settings or {})
-    beat.begin()
     try:
         yield beat
     except BaseException as error:
@@ -90,8 +89,6 @@ class _Heartbeat:
             status=Status(stage="reading the input"),
             settings=settings,
         )
-
-    def begin(self) -> None:
         self._writer.start()
 
     def __call__(self, status: Status) -> None:

@@ -187,21 +187,36 @@ class Staging:
         return row
 
 
-class RejectFiles:
-    """Collects rejects and writes a file for every REJECTS_PER_FILE of them. `shown`: the first of the first reasons."""
+class LeftOutRows:
+    """The number of unusable `rows` so far. `shown`: location and reason of the first row of each of the first reasons."""
 
-    def __init__(self, storage: Storage, input_id: str) -> None:
-        self._storage = storage
-        self._input_id = input_id
-        self._pending: list[Reject] = []
+    def __init__(self) -> None:
         self.rows = 0
         self.shown: dict[RejectReason, str] = {}
-        self.shards: list[ShardRecord] = []
+
+    @property
+    def first(self) -> str:
+        """Location and reason of the first one; empty if there is none."""
+        return next(iter(self.shown.values()), "")
 
     def add(self, reject: Reject) -> None:
         self.rows += 1
         if len(self.shown) < SHOWN_REJECTS:
             self.shown.setdefault(reject.reason, f"{reject.location}: {reject.detail}")
+
+
+class RejectFiles(LeftOutRows):
+    """Collects rejects and writes a file for every REJECTS_PER_FILE of them."""
+
+    def __init__(self, storage: Storage, input_id: str) -> None:
+        super().__init__()
+        self._storage = storage
+        self._input_id = input_id
+        self._pending: list[Reject] = []
+        self.shards: list[ShardRecord] = []
+
+    def add(self, reject: Reject) -> None:
+        super().add(reject)
         self._pending.append(reject)
         if len(self._pending) == REJECTS_PER_FILE:
             self.flush()

@@ -17,10 +17,10 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.ids import rollout_id
 from pipeline.core.progress import Verdicts
-from pipeline.core.records import UNGRADED, Completion, Finish, Grade, InputRow, Request, Rollout, Verdict
+from pipeline.core.records import UNGRADED, Completion, Finish, Grade, Request, Rollout
 from pipeline.core.tables import REJECTS
 from pipeline.data.grown import with_passed
-from pipeline.engines.base import Engine, Surroundings
+from pipeline.engines.base import Engine, Surroundings, empty_completion
 from pipeline.engines.registry import open_engine, policy_for
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
@@ -32,11 +32,11 @@ from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.growing import Growth, Promoter
-from pipeline.runtime.planner import Planner, SolutionDrawer, UnitPlan, totals_of
+from pipeline.runtime.planner import Planner, UnitPlan, totals_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
 from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.rounds import Arrivals, Round, Rounds, grown_rounds
-from pipeline.runtime.sampling import Backpressure, failed_completion, sample_batches
+from pipeline.runtime.sampling import Backpressure, sample_batches
 from pipeline.runtime.unit_log import Finished
 from pipeline.runtime.worker import Probe, Snapshot, UnitTask, UnitWork
 from pipeline.storage.commits import Commit
@@ -72,11 +72,10 @@ class Labelling(UnitWork[RolloutLog]):
         self._grader = grader_version()
         self._store_tokens = config.sampling.store_tokens
         self._judge = AsyncGrader(self._checker, config.grader.processes)
-        self._drawer = SolutionDrawer(config.sampling, config.data, engine, self._judge)
         self._prompts = DistinctPrompts()
         self._begun = self._planned = self._prefixes = self._decided = self._rollouts = self._tokens = 0
-        self._truncated = self._aborted = 0
-        self._verdicts: Counter[Verdict] = Counter()
+        self._verdicts: Counter[str] = Counter()
+        """Of `Verdicts`, by name."""
 
     async def fetch(self) -> None:
         await self._policy.fetch()
@@ -85,7 +84,7 @@ class Labelling(UnitWork[RolloutLog]):
         config, engine = self._config, self._engine
         await engine.start()
         self.backpressure = Backpressure(engine.capacity)
-        self._planner = Planner(config.policy.prompt, config.sampling, engine, self._judge, self._drawer)
+        self._planner = Planner(config.policy.prompt, config.sampling, config.data, engine, self._judge)
         self._promoter = Promoter(
             config.data, engine.tokenizer.decode, self._planner.fits, follows_steps=self._estimator.follows_steps
         )
@@ -101,7 +100,6 @@ class Labelling(UnitWork[RolloutLog]):
         )
 
     def snapshot(self) -> Snapshot:
-        count = self._verdicts
         return Snapshot(
             begun=self._begun,
             planned=self._planned,
@@ -109,14 +107,7 @@ class Labelling(UnitWork[RolloutLog]):
             decided=self._decided,
             rollouts=self._rollouts,
             tokens=self._tokens,
-            verdicts=Verdicts(
-                correct=count[Verdict.CORRECT],
-                incorrect=count[Verdict.INCORRECT],
-                no_answer=count[Verdict.NO_ANSWER],
-                ungraded=sum(count[verdict] for verdict in UNGRADED),
-                aborted=self._aborted,
-                truncated=self._truncated,
-            ),
+            verdicts=Verdicts(**self._verdicts),
             grading_seconds=self._judge.seconds,
             distinct_prompt=self._prompts.tokens,
             work=self._engine.work,
@@ -133,10 +124,10 @@ class Labelling(UnitWork[RolloutLog]):
         """Draws of chains first, and when all of them have finished, rollouts, and those of promoted prefixes in the end."""
         growths = await self._growths(task, log)
         while True:
-            plan, fitting = self._with_roots(log)
-            if draws := self._planner.missing_draws(plan, fitting, log.solutions):
+            plan = self._planner.begun(log.rows)
+            if draws := self._planner.missing_draws(plan, log.solutions):
                 return [request.request_id for request in draws]
-            await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
+            await self._planner.plan_chains(plan, log.solutions, log.promotions)
             asked = Rounds(log, plan.trees, self._estimator).next_rounds() or grown_rounds(plan.grown, log)
             if asked or not await self._promote(plan, log, growths):
                 return [request.request_id for request in _requests(plan, asked)]
@@ -150,11 +141,10 @@ class Labelling(UnitWork[RolloutLog]):
             self._prompts.end(log.unit_id)
 
     async def _label(self, log: RolloutLog, probe: Probe | None, growths: Sequence[Growth]) -> Finished | None:
-        plan, fitting = self._with_roots(log)
-        await self._draw(self._planner.missing_draws(plan, fitting, log.solutions), fitting, log, probe)
-        if self._planner.missing_draws(plan, fitting, log.solutions):
+        plan = self._planner.begun(log.rows)
+        if not await self._draw(plan, log, probe):
             return None
-        await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
+        await self._planner.plan_chains(plan, log.solutions, log.promotions)
         self._begun += 1
         rounds = Rounds(log, plan.trees, self._estimator)
         unit = self._at_work(plan, rounds, log)
@@ -173,14 +163,9 @@ class Labelling(UnitWork[RolloutLog]):
                 return None
             if not await self._promote(plan, log, growths):
                 return self._finished(unit)
-            plan, fitting = self._with_roots(log)
-            await self._planner.plan_chains(plan, fitting, log.solutions, log.promotions)
+            plan = self._planner.begun(log.rows)
+            await self._planner.plan_chains(plan, log.solutions, log.promotions)
             unit = self._at_work(plan, rounds, log)
-
-    def _with_roots(self, log: RolloutLog) -> tuple[UnitPlan, Sequence[InputRow]]:
-        """A plan with the bare problems of a unit, and the rows that fit the engine's context."""
-        plan = UnitPlan()
-        return plan, self._planner.with_roots(plan, log.rows)
 
     def _at_work(self, plan: UnitPlan, rounds: Rounds, log: RolloutLog) -> _Unit:
         # Rollouts are searched for the steps of chains only if the estimator uses the result.
@@ -220,22 +205,28 @@ class Labelling(UnitWork[RolloutLog]):
             allotments=self._allotments(record).get(log.unit_id, {}),
         )
 
-    async def _draw(
-        self, requests: Sequence[Request], rows: Sequence[InputRow], log: RolloutLog, probe: Probe | None
-    ) -> None:
-        """Sample chains for problems without a chain, and commit them, because prefixes are made from them."""
+    async def _draw(self, plan: UnitPlan, log: RolloutLog, probe: Probe | None) -> bool:
+        """Sample the chains that problems without a chain lack, and commit them, because prefixes are made from them. Returns
+        whether none is missing any more."""
+        requests = self._planner.missing_draws(plan, log.solutions)
         if not requests:
-            return
-        row_of = {row.problem.problem_id: row for row in rows if row.solution is None}
+            return True
+        row_of = {row.problem.problem_id: row for row in plan.rows if row.solution is None}
+
+        async def add(completion: Completion) -> None:
+            row = row_of[completion.request.problem.problem_id]
+            log.add_solution(await self._planner.solution(row, completion))
+
         to_sample, written_off = _divided(requests, probe)
         for completion in written_off:
-            log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+            await add(completion)
         self._put(to_sample, log)
         async for batch in sample_batches(self._engine, to_sample, keep_tokens=True):
             self.backpressure.answer(len(batch))
             for completion in batch:
-                log.add_solution(await self._drawer.solution(row_of[completion.request.problem.problem_id], completion))
+                await add(completion)
         await log.flush()
+        return not self._planner.missing_draws(plan, log.solutions)
 
     async def _work_off(self, unit: _Unit) -> None:
         """Sample rounds until every problem is done. A problem's next round begins when its last one is complete and the engine
@@ -339,11 +330,12 @@ class Labelling(UnitWork[RolloutLog]):
         unit.arrivals.take(request)
         self._rollouts += 1
         self._tokens += completion.n_tokens
-        self._truncated += completion.finish is Finish.LENGTH
+        if completion.finish is Finish.LENGTH:
+            self._verdicts["truncated"] += 1
         if completion.finish is Finish.ABORT:
-            self._aborted += 1
+            self._verdicts["aborted"] += 1
         else:
-            self._verdicts[grade.verdict] += 1
+            self._verdicts["ungraded" if grade.verdict in UNGRADED else grade.verdict] += 1
         if (
             self._estimator.stops_early
             and (issues := unit.arrivals.under_way(prefix_id))
@@ -406,7 +398,7 @@ def _divided(requests: Sequence[Request], probe: Probe | None) -> tuple[list[Req
         return list(requests), []
     return (
         [request for request in requests if request.request_id in probe.only],
-        [failed_completion(request) for request in requests if request.request_id in probe.failed],
+        [empty_completion(request, Finish.ENGINE_FAILED) for request in requests if request.request_id in probe.failed],
     )
 
 

@@ -5,6 +5,7 @@ The metrics carry the name of the run and describe the current start; counters b
 """
 
 from dataclasses import asdict
+from operator import attrgetter
 
 from ray.util.metrics import Counter, Gauge
 
@@ -13,18 +14,19 @@ from pipeline.core.progress import Status
 PREFIX = "stepvalue"
 _RUN = "run"
 _GAUGES = {
-    "units": "units of the run",
-    "units_done": "units that are done",
-    "prefixes": "prefixes of the units that have begun",
-    "prefixes_decided": "prefixes that need no more rollouts",
-    "grader_queue": "completions that wait for their verdict",
-    "workers": "workers that are running",
+    "units": ("units of the run", "units"),
+    "units_done": ("units that are done", "units_done"),
+    "prefixes": ("prefixes of the units that have begun", "prefixes"),
+    "prefixes_decided": ("prefixes that need no more rollouts", "prefixes_decided"),
+    "grader_queue": ("completions that wait for their verdict", "load.grading"),
+    "workers": ("workers that are running", "workers"),
 }
+"""What each is, and the part of a status that has its value."""
 _COUNTERS = {
-    "rollouts_total": "finished rollouts",
-    "tokens_total": "tokens of finished rollouts",
-    "truncated_total": "rollouts that the token limit cut",
-    "device_seconds_total": "device time that workers have used, in seconds",
+    "rollouts_total": ("finished rollouts", "rollouts"),
+    "tokens_total": ("tokens of finished rollouts", "tokens"),
+    "truncated_total": ("rollouts that the token limit cut", "verdicts.truncated"),
+    "device_seconds_total": ("device time that workers have used, in seconds", "device_seconds"),
 }
 
 
@@ -36,37 +38,23 @@ class RunMetrics:
 
     def __init__(self, run: str) -> None:
         self._sent: dict[str, float] = {}
-        self._gauges = {name: Gauge(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _GAUGES.items()}
-        self._counters = {name: Counter(f"{PREFIX}_{name}", text, (_RUN,)) for name, text in _COUNTERS.items()}
+        self._gauges = {name: Gauge(f"{PREFIX}_{name}", text, (_RUN,)) for name, (text, _) in _GAUGES.items()}
+        self._counters = {name: Counter(f"{PREFIX}_{name}", text, (_RUN,)) for name, (text, _) in _COUNTERS.items()}
         self._requests = Gauge(f"{PREFIX}_requests", "requests at the engines, by state", (_RUN, "state"))
         self._verdicts = Counter(f"{PREFIX}_verdicts_total", "finished rollouts by verdict", (_RUN, "verdict"))
         for metric in (*self._gauges.values(), *self._counters.values(), self._requests, self._verdicts):
             metric.set_default_tags({_RUN: run})
 
     def __call__(self, status: Status) -> None:
-        values = {
-            "units": status.units,
-            "units_done": status.units_done,
-            "prefixes": status.prefixes,
-            "prefixes_decided": status.prefixes_decided,
-            "grader_queue": status.load.grading,
-            "workers": status.workers,
-        }
-        for name, value in values.items():
-            self._gauges[name].set(value)
+        for name, (_, part) in _GAUGES.items():
+            self._gauges[name].set(attrgetter(part)(status))
         for state, value in (("running", status.load.running), ("waiting", status.load.waiting)):
             self._requests.set(value, {"state": state})
-        verdicts = asdict(status.verdicts)
-        counts = {
-            "rollouts_total": status.rollouts,
-            "tokens_total": status.tokens,
-            "truncated_total": verdicts.pop("truncated"),
-            "device_seconds_total": status.device_seconds,
-        }
-        for name, count in counts.items():
-            self._raise(self._counters[name], name, count)
-        for verdict, count in verdicts.items():
-            self._raise(self._verdicts, verdict, count, {"verdict": verdict})
+        for name, (_, part) in _COUNTERS.items():
+            self._raise(self._counters[name], name, attrgetter(part)(status))
+        for verdict, count in asdict(status.verdicts).items():
+            if verdict != "truncated":
+                self._raise(self._verdicts, verdict, count, {"verdict": verdict})
 
     def _raise(self, counter: Counter, name: str, count: float, tags: dict[str, str] | None = None) -> None:
         """Raise a counter to `count`. Ray's counters take the increment."""

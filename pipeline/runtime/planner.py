@@ -50,11 +50,12 @@ class PlannedPrefix:
 class UnitPlan:
     """The plan of one unit.
 
-    `asked`: the measured prefixes in the best order for sampling, longest first, so that the engine computes each prompt once.
-    `trees`: the tree of prefixes of each problem, without those that `grow` promoted: `grown` has the promotion of each of
-    these, by prefix id.
+    `rows`: those whose bare problems fit into the context. `asked`: the measured prefixes in the best order for sampling,
+    longest first, so that the engine computes each prompt once. `trees`: the tree of prefixes of each problem, without those
+    that `grow` promoted: `grown` has the promotion of each of these, by prefix id.
     """
 
+    rows: list[InputRow] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     asked: dict[str, PlannedPrefix] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
@@ -73,54 +74,87 @@ class UnitPlan:
         return {prefix_id: asked.prefix for prefix_id, asked in self.asked.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainDraw:
-    """The result of a row's sampled chains: the distinct chains that are kept, or the reject of the row."""
-
-    row: InputRow
-    kept: Sequence[Solution]
-    rejects: Sequence[Reject]
+Draws = Mapping[tuple[str, int], SampledSolution]
+"""The chains that the policy has sampled, by (problem id, draw)."""
 
 
-class SolutionDrawer:
-    """Samples `sampling.solutions` chains for each row without a chain.
+class Planner:
+    """Plans units for one policy, of which it draws `sampling.solutions` chains for each row without a chain.
 
     These chains do not count as rollouts of the bare problem: with sampling.keep=mixed they decide which problems are kept, so
     they would bias its value.
     """
 
-    def __init__(self, sampling: SamplingConfig, data: DataConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
+    def __init__(
+        self,
+        prompt: PromptConfig,
+        sampling: SamplingConfig,
+        data: DataConfig,
+        policy: PolicyFacts,
+        judge: AsyncGrader,
+    ) -> None:
         self._sampling = sampling
         self._data = data
         self._policy = policy
         self._judge = judge
+        self._prompter = Prompter(
+            tokenizer=policy.tokenizer,
+            config=prompt,
+            max_tokens=sampling.max_tokens,
+            max_model_len=policy.max_model_len,
+        )
 
-    def requests(self, row: InputRow, root: Prefix) -> list[Request]:
-        """The requests for all draws of a row. `issue_index` is the number of the draw."""
+    def begun(self, rows: Sequence[InputRow]) -> UnitPlan:
+        """A plan with the bare problems of rows. Those that do not fit into the context are rejected."""
+        plan = UnitPlan()
+        for row in rows:
+            problem = row.problem
+            if problem.problem_id not in plan.roots:
+                plan.roots[problem.problem_id] = self._prompter.root(problem, row.again)
+            root = plan.roots[problem.problem_id]
+            if self._prompter.fits(root):
+                plan.rows.append(row)
+            else:
+                plan.rejects.append(self._too_long(row, root, step_index=None))
+        return plan
+
+    def missing_draws(self, plan: UnitPlan, drawn: Draws) -> list[Request]:
+        """The requests for the chains that are still to be sampled, for rows without a chain."""
         return [
-            Request(
-                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
-                issue_index=draw,
-                problem=row.problem,
-                prefix=root,
-            )
-            for draw in range(self._sampling.solutions)
+            request
+            for row in plan.rows
+            if row.solution is None
+            for request in self._draws(row, plan.roots[row.problem.problem_id])
+            if (row.problem.problem_id, request.issue_index) not in drawn
         ]
 
-    def check_draws(self, row: InputRow, solutions: Sequence[SampledSolution]) -> ChainDraw:
-        """The chains of a row that are kept, from all its draws in order."""
-        graded = [drawn.verdict for drawn in solutions if drawn.verdict not in UNGRADED]
-        right = graded.count(Verdict.CORRECT)
-        distinct = {drawn.chain_id: drawn.solution for drawn in solutions if drawn.ends}
-        kept, rejects = list(distinct.values()), []
-        if not kept:
-            detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
-            rejects = [_reject(row, RejectReason.NO_STEPS, detail)]
-        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
-            kept = []
-            detail = f"{right} of {len(graded)} graded sampled solutions are correct (sampling.keep=mixed)"
-            rejects = [_reject(row, RejectReason.FILTERED, detail)]
-        return ChainDraw(row=row, kept=kept, rejects=rejects)
+    async def plan_chains(
+        self,
+        plan: UnitPlan,
+        drawn: Draws,
+        promotions: Sequence[Promotion] | None = None,
+    ) -> None:
+        """Add the chains of the rows, given or sampled, and their prefixes to the plan, and what was promoted. A row whose
+        sampled chains are not kept is rejected."""
+        chosen = [(row, solution) for row in plan.rows for solution in self._solutions(plan, row, drawn)]
+        shapes = [await self._plan_chain(plan, *each) for each in chosen]
+        closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
+        plan.trees = trees_of(shapes, closed)
+        if promotions is not None:
+            plan.chains = grown_chains(plan.chains, promotions)
+            self._ask_promoted(plan, promotions)
+
+    def _ask_promoted(self, plan: UnitPlan, promotions: Sequence[Promotion]) -> None:
+        problems = {chain.problem.problem_id: chain.problem for chain in plan.chains}
+        known = plan.prefixes
+        for each in promotions:
+            problem = problems.get(each.problem_id)
+            if problem is None or each.prefix_id not in known:
+                continue
+            *_, last = grown_prefixes(known[each.prefix_id], each)
+            known[last.prefix_id] = last
+            plan.grown[last.prefix_id] = each
+            plan.asked.setdefault(last.prefix_id, PlannedPrefix(prefix=last, problem=problem, fits=True))
 
     async def solution(self, row: InputRow, completion: Completion) -> SampledSolution:
         """The graded chain from a draw of `row`."""
@@ -143,97 +177,38 @@ class SolutionDrawer:
             verdict=grade.verdict,
         )
 
-
-Draws = Mapping[tuple[str, int], SampledSolution]
-"""The chains that the policy has sampled, by (problem id, draw)."""
-
-
-class Planner:
-    """Plans units for one policy."""
-
-    def __init__(
-        self,
-        prompt: PromptConfig,
-        sampling: SamplingConfig,
-        policy: PolicyFacts,
-        judge: AsyncGrader,
-        drawer: SolutionDrawer,
-    ) -> None:
-        self._sampling = sampling
-        self._policy = policy
-        self._judge = judge
-        self._drawer = drawer
-        self._prompter = Prompter(
-            tokenizer=policy.tokenizer,
-            config=prompt,
-            max_tokens=sampling.max_tokens,
-            max_model_len=policy.max_model_len,
-        )
-
-    def with_roots(self, plan: UnitPlan, rows: Sequence[InputRow]) -> list[InputRow]:
-        """The rows whose bare problem fits into the context. The others are rejected."""
-        fitting = []
-        for row in rows:
-            problem = row.problem
-            if problem.problem_id not in plan.roots:
-                plan.roots[problem.problem_id] = self._prompter.root(problem, row.again)
-            root = plan.roots[problem.problem_id]
-            if self._prompter.fits(root):
-                fitting.append(row)
-            else:
-                plan.rejects.append(self._too_long(row, root, step_index=None))
-        return fitting
-
-    def missing_draws(self, plan: UnitPlan, rows: Sequence[InputRow], drawn: Draws) -> list[Request]:
-        """The requests for the chains that are still to be sampled, for rows without a chain."""
-        return [
-            request
-            for row in rows
-            if row.solution is None
-            for request in self._drawer.requests(row, plan.roots[row.problem.problem_id])
-            if (row.problem.problem_id, request.issue_index) not in drawn
-        ]
-
-    async def plan_chains(
-        self,
-        plan: UnitPlan,
-        rows: Sequence[InputRow],
-        drawn: Draws,
-        promotions: Sequence[Promotion] | None = None,
-    ) -> None:
-        """Add the chains of the rows, given or sampled, and their prefixes to the plan, and what was promoted. A row whose
-        sampled chains are not kept is rejected."""
-        chosen = [(row, solution) for row in rows for solution in self._solutions(plan, row, drawn)]
-        shapes = [await self._plan_chain(plan, *each) for each in chosen]
-        closed = {prefix_id for prefix_id, asked in plan.asked.items() if not asked.fits}
-        plan.trees = trees_of(shapes, closed)
-        if promotions is not None:
-            plan.chains = grown_chains(plan.chains, promotions)
-            self._ask_promoted(plan, promotions)
-
-    def _ask_promoted(self, plan: UnitPlan, promotions: Sequence[Promotion]) -> None:
-        problems = {chain.problem.problem_id: chain.problem for chain in plan.chains}
-        known = plan.prefixes
-        for each in promotions:
-            problem = problems.get(each.problem_id)
-            if problem is None or each.prefix_id not in known:
-                continue
-            *_, last = grown_prefixes(known[each.prefix_id], each)
-            known[last.prefix_id] = last
-            plan.grown[last.prefix_id] = each
-            plan.asked.setdefault(last.prefix_id, PlannedPrefix(prefix=last, problem=problem, fits=True))
-
     def fits(self, prefix: Prefix) -> bool:
         """Whether rollouts of a prefix fit into the policy's context."""
         return self._prompter.fits(prefix)
 
+    def _draws(self, row: InputRow, root: Prefix) -> list[Request]:
+        """The requests for all draws of a row. `issue_index` is the number of the draw."""
+        return [
+            Request(
+                request_id=rollout_id(content_id("draw", row.problem.problem_id), draw),
+                issue_index=draw,
+                problem=row.problem,
+                prefix=root,
+            )
+            for draw in range(self._sampling.solutions)
+        ]
+
     def _solutions(self, plan: UnitPlan, row: InputRow, drawn: Draws) -> Sequence[Solution]:
+        """The chain of a row, or those of its draws that are kept; without any the row is rejected."""
         if row.solution is not None:
             return [row.solution]
-        draws = range(self._sampling.solutions)
-        sorted_out = self._drawer.check_draws(row, [drawn[row.problem.problem_id, draw] for draw in draws])
-        plan.rejects.extend(sorted_out.rejects)
-        return sorted_out.kept
+        solutions = [drawn[row.problem.problem_id, draw] for draw in range(self._sampling.solutions)]
+        graded = [each.verdict for each in solutions if each.verdict not in UNGRADED]
+        right = graded.count(Verdict.CORRECT)
+        distinct = {each.chain_id: each.solution for each in solutions if each.ends}
+        if not distinct:
+            detail = f"all {len(solutions)} sampled solutions are empty: check policy.prompt"
+            plan.rejects.append(_reject(row, RejectReason.NO_STEPS, detail))
+        elif self._sampling.keep is Keep.mixed and right in (0, len(graded)):
+            detail = f"{right} of {len(graded)} graded sampled solutions are correct (sampling.keep=mixed)"
+            plan.rejects.append(_reject(row, RejectReason.FILTERED, detail))
+            return []
+        return list(distinct.values())
 
     async def _plan_chain(self, plan: UnitPlan, row: InputRow, solution: Solution) -> ChainShape:
         root = plan.roots[row.problem.problem_id]

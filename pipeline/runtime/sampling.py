@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from pipeline.core.errors import EngineDied
-from pipeline.core.records import Completion, Finish, Request
-from pipeline.engines.base import Engine, empty_completion
+from pipeline.core.records import Completion, Request
+from pipeline.engines.base import Engine
 
 LOW = 1.2
 """The engine needs more requests if fewer than LOW x its capacity wait for it. That many waiting requests replace every request
@@ -118,8 +118,3 @@ async def sample_batches(
         yield batch
     if waiting:
         raise EngineDied(f"the engine left {len(waiting)} requests without an answer, for example {min(waiting)}")
-
-
-def failed_completion(request: Request) -> Completion:
-    """The completion of a request that kills engines."""
-    return empty_completion(request, Finish.ENGINE_FAILED)

@@ -415,4 +415,4 @@ def _longest_last_units_first(jobs: "deque[Job]", tail: int) -> "deque[Job]":
     units."""
     ordered = list(jobs)
     body, last = ordered[:-tail], ordered[-tail:]
-    return deque([*body, *sorted(last, key=lambda job: -job.unit.size)])
+    return deque([*body, *sorted(last, key=lambda job: -job.asked.unit.size)])

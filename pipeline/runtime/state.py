@@ -19,7 +19,7 @@ from pipeline.graders.registry import grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
 from pipeline.runtime.objects import REGISTRIES
 from pipeline.runtime.problem_budget import meets_target
-from pipeline.runtime.worker import LearnedState, learned_state_of
+from pipeline.runtime.worker import UnitTask
 from pipeline.runtime.worker_handle import Job
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.run_record import STAGED_INPUT
@@ -81,15 +81,13 @@ class RunState:
     """The state of a run, from the record sequences of its units.
 
     `jobs`: the units that need work. `wholes`: the records of whole units, by unit id. `tally`: the sum over whole units.
-    `logged`: counts of all committed rollouts, including those of unfinished units. `learned`: the state of the estimator that
-    was learned from the most chains.
+    `logged`: counts of all committed rollouts, including those of unfinished units.
     """
 
     jobs: tuple[Job, ...]
     wholes: Mapping[str, Commit]
     tally: Tally
     logged: Tally
-    learned: LearnedState | None
 
 
 def state_of(
@@ -109,14 +107,14 @@ def state_of(
         whole = found.whole
         unit_target = unit_targets[unit.unit_id]
         if whole is None or not meets_target(whole, unit_target):
-            job = Job(unit=unit, known_length=sequence.length, unit_target=unit_target, growths=growths)
-            jobs.append(job)
+            length = sequence.length
+            asked = UnitTask(unit=unit, unit_target=unit_target, known_length=length, growths=growths)
+            jobs.append(Job(asked=asked))
         if whole is not None:
             tally += whole.tally
             wholes[unit.unit_id] = whole
         logged += log_tally(sequence)
-    learned = max(filter(None, map(learned_state_of, wholes.values())), key=lambda each: each.chains, default=None)
-    return RunState(jobs=tuple(jobs), wholes=wholes, tally=tally, logged=logged, learned=learned)
+    return RunState(jobs=tuple(jobs), wholes=wholes, tally=tally, logged=logged)
 
 
 def start_settings(config: LabelConfig, identity: Mapping[str, object]) -> dict[str, object]:

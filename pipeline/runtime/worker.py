@@ -64,7 +64,6 @@ class Receipt:
     `whole`: the unit needs no more rollouts. `engine_failed` of its rollouts are requests that were written off.
     """
 
-    unit_id: str
     whole: bool
     engine_failed: int = 0
     learned: LearnedState | None = None
@@ -131,8 +130,8 @@ class UnitWork(Protocol[Log]):
     backpressure: Backpressure
 
     async def fetch(self) -> None:
-        """Download to this machine what the engine loads. Raises PolicyError."""
-        ...
+        """Download to this machine what the engine loads, if it loads anything. Raises PolicyError."""
+        return
 
     async def start(self) -> str:
         """Load the model and return its identity. Raises PolicyError."""
@@ -168,12 +167,10 @@ class Worker:
         work: UnitWork[Any],
         storage: Storage,
         flush_seconds: float,
-        files: Callable[[Storage, str, int, tuple[ShardRecord, ...]], UnitFiles] = UnitFiles,
     ) -> None:
         self._work = work
         self._storage = storage
         self._flush_seconds = flush_seconds
-        self._files = files
         self._began: float | None = None
         self._open: dict[UnitLog, None] = {}
 
@@ -203,12 +200,11 @@ class Worker:
             while (whole := log.done) is None:
                 finished = await self._worked(task, log)
                 if finished is None:
-                    return Receipt(unit_id=task.unit.unit_id, whole=False)
+                    return Receipt(whole=False)
                 await log.complete(finished)
         finally:
             del self._open[log]
         return Receipt(
-            unit_id=task.unit.unit_id,
             whole=True,
             engine_failed=whole.tally["engine_failed"],
             learned=learned_state_of(whole),
@@ -254,7 +250,7 @@ class Worker:
 
     async def _opened(self, task: UnitTask) -> UnitLog:
         offered = (task.learned.shard,) if task.learned else ()
-        files = self._files(self._storage, task.unit.unit_id, task.known_length, offered)
+        files = UnitFiles(self._storage, task.unit.unit_id, task.known_length, offered)
         log: UnitLog = await self._started().open(self._storage, task, files)
         await log.read()
         failpoint("worker.opened")

@@ -14,10 +14,7 @@ from typing import Any, Protocol
 
 from pipeline.core.errors import StepvalueError
 from pipeline.core.progress import Status
-from pipeline.core.records import UnitTarget
 from pipeline.runtime.worker import LearnedState, Probe, Receipt, Snapshot, UnitTask
-from pipeline.storage.commits import Commit
-from pipeline.storage.units import UnitRef
 
 DRAIN_SECONDS = 20.0
 """How long a worker may take to commit its finished rollouts before it is killed."""
@@ -84,8 +81,6 @@ class WorkerHandle(Protocol):
 
 Watcher = Callable[[Status], None]
 """A function that receives each status of a run. The event loop calls it, so it must return at once."""
-StartWorker = Callable[[int], WorkerHandle]
-"""Creates a worker. The argument counts the workers of the slot, from 1."""
 
 
 def no_watcher(_status: Status) -> None:
@@ -94,14 +89,15 @@ def no_watcher(_status: Status) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPool:
-    """Creates workers. `workers`: the most at a time. `devices`: devices of each worker, see `config.label.PlanConfig`.
+    """Creates workers. `hire`: creates one; its argument counts the workers of the slot, from 1. `workers`: the most at a time.
+    `devices`: devices of each worker, see `config.label.PlanConfig`.
 
     `watch`: a further watcher that receives each status, such as the metrics of the cluster. `wait_seconds`: how long workers
     may wait for resources; `resources` says in a clause what a worker needs and what is there. `has_free_device`: whether
     another device is free for a worker now; asked when no worker is left, or before a place is given up.
     """
 
-    hire: StartWorker
+    hire: Callable[[int], WorkerHandle]
     workers: int
     devices: float = 1.0
     watch: Watcher = no_watcher
@@ -112,32 +108,22 @@ class WorkerPool:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A unit that needs work.
+    """A unit that needs work: the task `asked` of it.
 
     `died_at`: where its last worker died. `groups`: for a suspect unit, the groups of request ids that are still to be tried;
     the next group is the last one. `alone_at`: where an engine died from the next group, if that is a single request.
-    `growths`: the records of the run's growths.
     """
 
-    unit: UnitRef
-    known_length: int
-    unit_target: UnitTarget
+    asked: UnitTask
     failures: int = 0
     died_at: WorkerLocation | None = None
     groups: list[Sequence[str]] = field(default_factory=list)
     alone_at: WorkerLocation | None = None
     written_off: set[str] = field(default_factory=set)
-    growths: tuple[Commit, ...] = ()
 
     def task(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of the whole unit. `learned`: the state that its estimator may begin with."""
-        return UnitTask(
-            unit=self.unit,
-            known_length=self.known_length,
-            unit_target=self.unit_target,
-            learned=learned,
-            growths=self.growths,
-        )
+        return replace(self.asked, learned=learned)
 
     def probe(self, learned: LearnedState | None = None) -> UnitTask:
         """The task of a suspect unit's next group."""

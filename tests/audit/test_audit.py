@@ -15,7 +15,8 @@ from pipeline.config.changes import AuditConfig, RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, RunConflict, Unreachable, UsageError
 from pipeline.core.progress import Status
-from pipeline.runtime.driver import label
+from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.lock import run_lock
@@ -105,7 +106,7 @@ def test_a_run_at_work_can_be_audited(tmp_path: Path) -> None:
         if status.stage == "labelling":
             reports.append(audited(tmp_path / "run"))
 
-    label(config(tmp_path, "run.units_in_flight=1"), in_process, watch, StopSignal())
+    run_task(LabelTask(config(tmp_path, "run.units_in_flight=1")), in_process, watch, StopSignal())
     assert [report.findings for report in reports] == [[]] * len(reports)
     assert reports[0].owed == 2
 

@@ -1,8 +1,13 @@
-"""`python -m pipeline label` on a scene, with its private Ray, as a user starts it."""
+"""`python -m pipeline label` on a scene, with its private Ray, as a user starts it, and libraries that are preloaded into its
+processes, compiled from the C files beside this one."""
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 
 from tests.checkout import stepvalue
 from tests.faults.runs import Scene
@@ -35,3 +40,14 @@ def ended(scene: Scene, process: "subprocess.Popen[bytes]") -> Done:
 
 def label(scene: Scene, *overrides: str, environment: Mapping[str, str] | None = None) -> Done:
     return ended(scene, started(scene, *overrides, environment=environment))
+
+
+def compiled(name: str, folder: Path) -> Path:
+    """The library of `NAME.c`. Skips the test where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler; the same faults are also played by tests/faults/sim.py")
+    library = folder / f"{name}.so"
+    source = Path(__file__).with_name(f"{name}.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", str(library), str(source), "-ldl"], check=True)
+    return library

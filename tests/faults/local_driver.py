@@ -30,8 +30,9 @@ from pipeline.core.progress import Status
 from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine
 from pipeline.runtime import worker_handle
+from pipeline.runtime.chain_run.run import run_task
 from pipeline.runtime.chain_run.task import Task
-from pipeline.runtime.driver import label
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
 from pipeline.storage.location import storage_at
@@ -90,7 +91,7 @@ def _label(plan: Plan) -> int:
     try:
         if armed := arm(plan.driver_environment):
             print(armed)
-        summary = label(plan.config, functools.partial(_processes, plan), _print_status, stop)
+        summary = run_task(LabelTask(plan.config), functools.partial(_processes, plan), _print_status, stop)
     except StepvalueError as error:
         print(f"stepvalue: {error}")
         return error.exit_code

@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.faults.scenarios import scenarios
-from tests.faults.schedules import complaint
+from tests.faults.schedules import complaint, scenarios
 
 BATCH = 100
 SHOWN = 10

@@ -18,7 +18,7 @@ from pipeline.core.errors import Interrupted, StepvalueError
 from pipeline.core.progress import Status, Summary
 from pipeline.data.rows import input_digest
 from pipeline.runtime.chain_run.run import run_held
-from pipeline.runtime.chain_run.task import Task
+from pipeline.runtime.chain_run.task import HeldRun, Task
 from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.state import identity
 from pipeline.runtime.stop import StopSignal
@@ -273,7 +273,8 @@ class _Play:
             run_identity = as_recorded(storage, asked)
             check_claim(storage, run_identity)
             claim(storage, run_identity)
-            return run_held(LabelTask(config), storage, run_identity, asked, hiring, _watch, stop, driver.run)
+            held = HeldRun(storage=storage, identity=run_identity, asked=asked, stop=stop)
+            return run_held(LabelTask(config), held, hiring, _watch, driver.run)
 
         return label
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.command_line import label
-from tests.faults.preloaded import compiled
+from tests.faults.command_line import compiled, label
 from tests.faults.runs import Found, Scene, Scenes, assert_same
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]

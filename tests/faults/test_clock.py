@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.command_line import ended, started
-from tests.faults.preloaded import compiled
+from tests.faults.command_line import compiled, ended, started
 from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]

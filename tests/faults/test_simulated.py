@@ -12,8 +12,7 @@ import pytest
 
 from tests.faults.disk import FakeDisk, Strike
 from tests.faults.loop import Deadlock, VirtualLoop, pause
-from tests.faults.scenarios import scenarios
-from tests.faults.schedules import complaint, played
+from tests.faults.schedules import complaint, played, scenarios
 from tests.faults.sim import Scenario, Schedule, Start, play
 
 pytestmark = pytest.mark.slow

@@ -31,7 +31,7 @@ class IdleWorker:
         return
 
     async def finish_unit(self, task: UnitTask) -> Receipt:
-        return Receipt(unit_id=task.unit.unit_id, whole=True)
+        return Receipt(whole=True)
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         raise AssertionError(f"{task.unit.unit_id} is no suspect")
@@ -51,7 +51,7 @@ class IdleWorker:
 
 def job(unit_id: str = "u", *, size: int = 0, **own: Any) -> Job:
     unit = UnitRef(unit_id=unit_id, shard=SHARD, group=0, size=size)
-    return Job(**{"unit": unit, "known_length": 0, "unit_target": UnitTarget(rollouts=1), **own})
+    return Job(asked=UnitTask(unit=unit, unit_target=UnitTarget(rollouts=1)), **own)
 
 
 def scheduler(pool: WorkerPool, jobs: Sequence[Job], run: RunConfig, **own: Any) -> Scheduler:

@@ -12,7 +12,7 @@ from pipeline.core.progress import Status, Summary
 from pipeline.engines.base import Engine, Surroundings
 from pipeline.runtime.chain_run.run import Running, run_task
 from pipeline.runtime.chain_run.task import Task
-from pipeline.runtime.driver import label
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.labelling import Labelling
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import Worker
@@ -89,12 +89,12 @@ def label_in_process(
     engine: Engine | None = None,
     run: Running = asyncio.run,
 ) -> Summary:
-    """The `label` command but for what it prints. Raises what `driver.label` raises.
+    """The `label` command but for what it prints. Raises what `run_task` raises.
 
     An `engine` that has been started is used in its own event loop, by `run`.
     """
     with stop_signal(stop) as stop:
-        return label(config, partial(in_process, engine=engine), watch, stop, run)
+        return run_task(LabelTask(config), partial(in_process, engine=engine), watch, stop, run)
 
 
 def done_here(

@@ -1,19 +1,25 @@
-"""Extreme input and settings, for every estimator: each chain gets its labels, and the invariants hold."""
+"""Extreme input and settings, for every estimator: each chain gets its labels, and the invariants hold. What uses such a run,
+reports, exports in every format and training, ends with a result, or with one line that says what is wrong."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from pipeline.__main__ import main
 from pipeline.core.progress import Summary
 from pipeline.core.records import Completion, Grade, Problem, Verdict
 from pipeline.engines import oracle
 from pipeline.estimators.registry import ESTIMATORS
+from pipeline.export.registry import EXPORTS
 from pipeline.runtime import labelling
 from pipeline.runtime.async_grader import AsyncGrader
+from tests.export.known_runs import ungraded_run
 from tests.runtime.adaptive import labels, log, long_chain, proved, settings, sums
 from tests.runtime.in_process import label_in_process
+from tests.tiny.policy import ASSET
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +28,9 @@ ONE_STEP = {"id": "one", "problem": "What is 1?", "answer": "1", "steps": ["The 
 OPEN_STEP = {"id": "open", "problem": "What is 2?", "answer": "2", "steps": ["Let me see."]}
 LONG = 500
 TIMEOUT = Grade(verdict=Verdict.TIMEOUT, answer="", ms=1.0)
+Printed = pytest.CaptureFixture[str]
+Make = Callable[[Path, str], Path]
+
 
 every_estimator = pytest.mark.parametrize("name", NAMES)
 
@@ -108,3 +117,62 @@ def test_graders_that_run_out_of_time(tmp_path: Path, name: str, every: int) -> 
     if every == 1:
         measured = [row for row in labels(tmp_path).to_dicts() if row["outcome"] is not None]
         assert all(value is None for row in measured for value in row["unbiased_value"][:-1])
+
+
+def _always(value: float) -> Make:
+    def make(folder: Path, estimator: str) -> Path:
+        with patch.object(oracle, "true_value", lambda *_: value):
+            label_in_process(settings(folder, sums(3), estimator))
+        return folder / "run"
+
+    return make
+
+
+def _one_step(folder: Path, estimator: str) -> Path:
+    label_in_process(settings(folder, [ONE_STEP, OPEN_STEP], estimator))
+    return folder / "run"
+
+
+def _long(folder: Path, estimator: str) -> Path:
+    few = ["sampling.rollouts=1", f"data.max_steps={LONG}"]
+    if estimator == "estimator=pooled":
+        few += ["estimator.budget=40", "estimator.budget_unit=rollouts"]
+    label_in_process(settings(folder, [long_chain(LONG)], estimator, *few))
+    return folder / "run"
+
+
+RUNS: dict[str, Make] = {
+    "all right": _always(1.0),
+    "all wrong": _always(0.0),
+    "ungraded": ungraded_run,
+    "one step": _one_step,
+    "500 steps": _long,
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), pairs(*RUNS))
+def test_what_uses_an_extreme_run_ends_with_a_result_or_a_line(
+    name: str, kind: str, tmp_path: Path, capsys: Printed
+) -> None:
+    run_dir = RUNS[kind](tmp_path, f"estimator={name}")
+    capsys.readouterr()
+
+    def ended(*arguments: str) -> int:
+        code = main([*arguments[:1], f"run_dir={run_dir}", *arguments[1:]])
+        said = capsys.readouterr().err
+        assert code == 0 or (code == 2 and said.startswith("stepvalue: ") and said.count("\n") == 1), said
+        return code
+
+    assert ended("report") == 0
+    assert ended("export", "format=parquet", f"out={tmp_path / 'all'}") == 0
+    for layout in EXPORTS.ours:
+        ended("export", f"format={layout}", f"out={tmp_path / layout}")
+        ended(
+            "export", f"format={layout}", f"out={tmp_path / layout}-filtered", "min_p_outcome=0.1", "min_root_value=0.1"
+        )
+    small = [f"model={ASSET}", r"separator='\n'", "epochs=1", "layers=0", "validation=0"]
+    # At night each kind of input has both, with one estimator or another.
+    loss = ("soft", "hard")[NAMES.index(name) % 2]
+    code = ended("train", *small, f"loss={loss}", f"out={tmp_path / loss}")
+    # 15 of 500 steps fit into the model, and not every estimator labels one of these.
+    assert code == 0 or kind == "500 steps"

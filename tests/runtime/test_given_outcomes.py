@@ -23,7 +23,7 @@ from pipeline.export.result import CARD, result_lines
 from pipeline.export.run import export
 from pipeline.export.settings import ExportConfig
 from pipeline.graders.settings import MathConfig
-from pipeline.runtime.chain_run.chains import LeftOutRows
+from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.scoring.task import ScoreTask
 from pipeline.storage.units import noted_rows
 from tests.conftest import run_stepvalue

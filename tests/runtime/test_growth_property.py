@@ -20,8 +20,8 @@ from pipeline.core.records import InputRow, Totals
 from pipeline.data.problems import read_row
 from pipeline.graders.registry import checker_for
 from pipeline.runtime import intake
-from pipeline.runtime.growth import grow
 from pipeline.runtime.intake import read_input, stage
+from pipeline.runtime.staged_input import grow
 from pipeline.storage.commits import Commit
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.units import content_of, staged_rows, unit_id_of

@@ -161,7 +161,7 @@ class GpuWorker(IdleWorker):
         gpus.owed[unit] -= asked
         if whole := not gpus.owed[unit]:
             gpus.labelled[self._gpu] = gpus.labelled.get(self._gpu, 0) + 1
-        return Receipt(unit_id=unit, whole=whole, engine_failed=len(failed))
+        return Receipt(whole=whole, engine_failed=len(failed))
 
     async def missing_requests(self, task: UnitTask) -> list[str]:
         return sorted(self._gpus.owed[task.unit.unit_id])

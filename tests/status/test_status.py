@@ -22,7 +22,8 @@ from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.forecast import Cost, Forecast, Limit, Pilot, PlannedWork, Range, StartCost, encode_forecast
 from pipeline.core.progress import Load, SpeedSample, Status, Verdicts, replaced_worker
-from pipeline.runtime.driver import label
+from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.stop import StopSignal
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.objects import ObjectStorage
@@ -362,7 +363,7 @@ def test_it_can_be_asked_while_a_run_works(tmp_path: Path) -> None:
         if status.stage == "labelling":
             found.append(run_status(LocalStorage(tmp_path / "run"), time.time()).condition.state)
 
-    label(config(tmp_path), in_process, ask, StopSignal())
+    run_task(LabelTask(config(tmp_path)), in_process, ask, StopSignal())
     assert set(found) <= {StartState.UNFINISHED, StartState.RUNNING, StartState.FINISHED}
     assert StartState.RUNNING in found
 

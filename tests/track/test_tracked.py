@@ -16,7 +16,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.config.choices import Tracker
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import Load, Pace, Status, Verdicts
-from pipeline.runtime.track.tracking import folder_of, tracker_for, tracking, values_of
+from pipeline.runtime.tracking import folder_of, tracker_for, tracking, values_of
 from tests.audit.runs import config
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process

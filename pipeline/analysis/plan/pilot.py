@@ -25,8 +25,8 @@ from pipeline.estimators.intervals import beta_moments
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.estimators.tree import Tree, trials_of
 from pipeline.runtime.chain_run.run import Hiring, run_held
-from pipeline.runtime.chain_run.task import Task
-from pipeline.runtime.driver import LabelTask, RunPlace, check_place
+from pipeline.runtime.chain_run.task import HeldRun, RunPlace, Task
+from pipeline.runtime.driver import LabelTask, check_place
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.commits import INPUT, Commit, CommitState, publish
@@ -109,7 +109,8 @@ def run_pilot(
     def watch_pilot(status: Status) -> None:
         watch(replace(status, stage=f"pilot: {status.stage}"))
 
-    summary = run_held(LabelTask(config), storage, run_identity, run_identity, one_worker, watch_pilot, stop)
+    held = HeldRun(storage=storage, identity=run_identity, asked=run_identity, stop=stop)
+    summary = run_held(LabelTask(config), held, one_worker, watch_pilot)
     run = stored_run(storage)
     found = _Log(run)
     ids = [together[0].problem.problem_id for together in problems]

@@ -54,7 +54,8 @@ from pipeline.estimators.tree import Tree
 from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.chain_run.run import Hiring
-from pipeline.runtime.driver import RunPlace, place_of
+from pipeline.runtime.chain_run.task import RunPlace
+from pipeline.runtime.driver import place_of
 from pipeline.runtime.planner import Draws
 from pipeline.runtime.run_budget import requested_beyond_identity
 from pipeline.runtime.stop import StopSignal

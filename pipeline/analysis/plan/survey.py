@@ -22,7 +22,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.distinct_prompts import DistinctPrompts
 from pipeline.runtime.intake import refuse_equal_chains, stage
-from pipeline.runtime.planner import Draws, Planner, SolutionDrawer, UnitPlan
+from pipeline.runtime.planner import Draws, Planner
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.local import LocalStorage
@@ -145,8 +145,7 @@ class Counter:
     """Counts rows unit by unit, all rows of a problem together."""
 
     def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
-        drawer = SolutionDrawer(config.sampling, config.data, policy, judge)
-        self._planner = Planner(config.policy.prompt, config.sampling, policy, judge, drawer)
+        self._planner = Planner(config.policy.prompt, config.sampling, config.data, policy, judge)
         self._distinct = DistinctPrompts()
         self.counted = CountedRows()
 
@@ -157,13 +156,12 @@ class Counter:
 
     async def count(self, rows: Sequence[InputRow], draws: Draws | None = None) -> list[Tree]:
         """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
-        plan = UnitPlan()
-        fitting = self._planner.with_roots(plan, rows)
-        await self._planner.plan_chains(plan, fitting, draws or {})
+        plan = self._planner.begun(rows)
+        await self._planner.plan_chains(plan, draws or {})
         counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]
-        counted.problems += _problems(fitting)
+        counted.problems += _problems(plan.rows)
         counted.chains += len(plan.chains)
         counted.steps += sum(len(chain.prefix_ids) for chain in plan.chains)
         counted.prefixes += len(asked)
@@ -175,8 +173,8 @@ class Counter:
 
     def count_bare(self, rows: Sequence[InputRow]) -> None:
         """Add problems whose chains the policy has not drawn yet."""
-        plan = UnitPlan()
-        self.counted.bare += _problems(self._planner.with_roots(plan, rows))
+        plan = self._planner.begun(rows)
+        self.counted.bare += _problems(plan.rows)
         self._note(plan.rejects)
 
     def _note(self, rejects: Iterable[Reject]) -> None:

@@ -7,30 +7,38 @@ done is done again.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.ids import content_id
-from pipeline.core.records import Reject, RejectReason, RowLocation, Totals
-from pipeline.core.tables import CHAINS, SCHEMA_VERSION
+from pipeline.core.records import ChainText, Reject, RejectReason, RowLocation, Totals
+from pipeline.core.table import Table
+from pipeline.core.tables import CHAINS, GOLD_ANSWERS, LABELS, SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
-from pipeline.runtime.chain_run.chains import LeftOutRows, Rejects, labelled_chains, labelled_identity, values
-from pipeline.runtime.chain_run.task import Config, Task
-from pipeline.runtime.intake import RejectFiles, batched, cut_units, temporary_tables
+from pipeline.runtime.chain_run.task import Config, HeldRun, Task
+from pipeline.runtime.intake import LeftOutRows, RejectFiles, batched, cut_units, temporary_tables
 from pipeline.runtime.staged_input import refuse_other_units, staged_by
 from pipeline.storage.commits import INPUT, Commit, CommitState, RecordSequence
+from pipeline.storage.location import storage_at
 from pipeline.storage.run_record import COMMAND, STAGED_INPUT, settings_copy, with_input
 from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.storage import Storage
+from pipeline.storage.stored_labels import label_shards
+from pipeline.storage.stored_run import StoredRun, readable_run
 from pipeline.storage.units import write_chains
 
 UNITS_PER_FILE = 4
 """For each unit, a worker reads and verifies the whole file."""
 MOST_CHAINS = 1024
 """Chains of a unit, also where its problems have more."""
+BLOCK = 1024
+"""Rows of files that are read together."""
+_SHOWN = ("chain_id", "problem_id", "problem", "steps", "prefix_ids")
+"""The columns of chains that everybody may see."""
 _SCHEMA = "CREATE TABLE chains (chain_id TEXT PRIMARY KEY, seen INTEGER) WITHOUT ROWID;"
 
 
@@ -56,16 +64,30 @@ class ChainTask(Task[Config], Protocol[Config]):
         config: Any = self.config
         return str(config.run_dir)
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the chains of a run of `label`."""
+        return CHAINS.schema
+
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         """The chains in order, in blocks of `tables.CHAINS` or `CHAINS_WITH_ANSWERS`. `left_out` gets the rows that cannot be
-        used. Raises UsageError and InputError for what cannot be read."""
-        config: Any = self.config
-        return labelled_chains(self.place, CHAINS.schema, partial=config.partial)
+        used. Raises UsageError, StoreError and InputError for what cannot be read, and for an unfinished run of `label`, unless
+        the settings want a part."""
+        schema, number = self.schema, 0
+        for frame in self._labelled().frames(LABELS, [name for name in schema.names if name != "row"]):
+            rows = pa.array(range(number, number + frame.height), pa.int64())
+            number += frame.height
+            yield frame.to_arrow().add_column(0, "row", rows).select(schema.names).cast(schema)
 
     def chains_identity(self) -> dict[str, object]:
         """What the chains add to the identity of the run. Raises as `chains` does."""
+        run = self._labelled()
+        labels = [shard.sha256 for shard in label_shards(run)]
+        return {"source": run.identity[STAGED_INPUT], "input": content_id("labels", *labels)}
+
+    def _labelled(self) -> StoredRun:
         config: Any = self.config
-        return labelled_identity(self.place, partial=config.partial)
+        return readable_run(storage_at(self.place), partial=config.partial)
 
     def determines(self) -> dict[str, object]:
         """What else determines the result, as dotted key -> plain value. Raises UsageError for a missing model folder."""
@@ -89,16 +111,12 @@ class ChainTask(Task[Config], Protocol[Config]):
     def model(self) -> OnDevices:
         return NoDevice()
 
-    def staged(
-        self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
-        asked: Mapping[str, object],
-        check: Callable[[], None],
-    ) -> tuple[Commit, list[str]]:
+    def staged(self, held: HeldRun) -> Commit:
+        storage = held.storage
+
         def made(found: RecordSequence, known: Commit | None) -> Commit:
             before = known.shards if known else ()
-            shards, totals = _staged(storage, self, found.sequence_id, before, check)
+            shards, totals = _staged(storage, self, found.sequence_id, before, held.stop.check)
             commit = Commit(
                 kind=INPUT,
                 sequence_id=found.sequence_id,
@@ -106,13 +124,13 @@ class ChainTask(Task[Config], Protocol[Config]):
                 state=CommitState.WHOLE,
                 shards=(*before, *shards),
                 tally=totals.tally,
-                settings=settings_copy(with_input(run_identity, asked)),
+                settings=settings_copy(with_input(held.identity, held.asked)),
             )
             fault = "chains is damaged, and the chains are not those from which it was made: give the input"
             refuse_other_units(storage, commit, fault)
             return commit
 
-        return staged_by(made, storage, run_identity, asked)
+        return staged_by(made, held)
 
 
 class NoDevice(OnDevices):
@@ -160,7 +178,7 @@ def _staged(
             f"{storage.run_dir} has {task.results} of other {task.noun}s: {task.noun} {vanished[0]} is not in the input "
             f"any more; choose {task.elsewhere}, or give the input of before with more {task.noun}s"
         )
-    task.refuse_none(row, LeftOutRows(rejects.rows, next(iter(rejects.shown.values()), "")))
+    task.refuse_none(row, rejects)
     rejects.flush()
     return [*shards, *rejects.shards], Totals(rows=row + rejects.rows, used=row, rejected=rejects.rows)
 
@@ -183,3 +201,19 @@ def _new(
                         detail=f"an earlier row has the same {task.noun} {chain}; that row is {task.done}",
                     )
                 )
+
+
+def numbered_rows(chains: Iterator[ChainText], table: Table[ChainText]) -> Iterator[pa.Table]:
+    """The chains of files in blocks of a table, with their numbers in the input as `row`."""
+    numbered = (replace(chain, row=number) for number, chain in enumerate(chains))
+    return map(table.to_table, batched(numbered, BLOCK))
+
+
+def chain_texts(chains: pa.Table) -> list[ChainText]:
+    """What a scorer or a judge gets of chains, with known answers where the table has the column `gold_answers`."""
+    shown = [name for name in (*_SHOWN, GOLD_ANSWERS) if name in chains.column_names]
+    return CHAINS.from_table(chains.select(shown))
+
+
+def values(table: pa.Table, name: str) -> list[Any]:
+    return table[name].to_pylist()

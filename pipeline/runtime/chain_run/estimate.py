@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pipeline.core.ids import content_id
 from pipeline.core.records import UnitTarget
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import LeftOutRows, values
+from pipeline.runtime.chain_run.chain_task import ChainTask, values
+from pipeline.runtime.intake import LeftOutRows
 from pipeline.runtime.worker import UnitTask, Worker
 from pipeline.storage.location import storage_at
 from pipeline.storage.shards import read_shard
@@ -50,29 +50,10 @@ def estimate(task: ChainTask[Any]) -> Estimate:
     sample = sampled_chains(task)
     with temporary_folder("stepvalue-estimate-") as folder:
         storage = storage_at(f"{folder}/run")
-        tried = asyncio.run(_tried(task, storage, sample.drawn))
-    return Estimate(
-        chains=sample.chains,
-        steps=sample.steps,
-        left_out=sample.left_out,
-        sampled=sample.drawn.num_rows,
-        model=tried.model,
-        seconds_loading=tried.seconds_loading,
-        seconds_of_sample=tried.seconds,
-        seconds=tried.seconds * sample.weight,
-        tables=tried.tables,
-    )
+        return asyncio.run(_tried(task, storage, sample))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tried:
-    model: str
-    seconds_loading: float
-    seconds: float
-    tables: Mapping[str, pa.Table]
-
-
-async def _tried(task: ChainTask[Any], storage: Storage, chains: pa.Table) -> _Tried:
+async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") -> Estimate:
     """Do chains in this process, which may use all of its cores. The first one alone before all of them: it is slower."""
     worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
     try:
@@ -80,11 +61,21 @@ async def _tried(task: ChainTask[Any], storage: Storage, chains: pa.Table) -> _T
         began = time.monotonic()
         model = await worker.start()
         loaded = time.monotonic()
-        await _unit(worker, storage, "first", chains.slice(0, 1))
+        await _unit(worker, storage, "first", sample.drawn.slice(0, 1))
         warm = time.monotonic()
-        tables = await _unit(worker, storage, "all", chains)
+        tables = await _unit(worker, storage, "all", sample.drawn)
         seconds = max(time.monotonic() - warm, 1e-9)
-        return _Tried(model=model, seconds_loading=loaded - began, seconds=seconds, tables=tables)
+        return Estimate(
+            chains=sample.chains,
+            steps=sample.steps,
+            left_out=sample.left_out,
+            sampled=sample.drawn.num_rows,
+            model=model,
+            seconds_loading=loaded - began,
+            seconds_of_sample=seconds,
+            seconds=seconds * sample.weight,
+            tables=tables,
+        )
     finally:
         await worker.stop()
 

@@ -9,7 +9,9 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from pipeline.config.label import DataConfig, GraderConfig
+from pipeline.config.check import CheckRunConfig
+from pipeline.config.label import DataConfig
+from pipeline.config.score import ScoreConfig
 from pipeline.core.ids import content_id, row_content
 from pipeline.core.records import ChainText, InputRow, Reject, RejectReason, RowLocation
 from pipeline.core.table import storable
@@ -21,30 +23,13 @@ from pipeline.data.steps import step_texts
 from pipeline.graders.base import Checker
 from pipeline.graders.question import outcome_of
 from pipeline.graders.registry import checker_for, grader_version
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
-from pipeline.runtime.chain_run.task import TaskSettings
-from pipeline.runtime.intake import read_input
+from pipeline.runtime.chain_run.chain_task import ChainTask, numbered_rows
+from pipeline.runtime.intake import LeftOutRows, read_input
 from pipeline.runtime.state import section_identity
 
-
-class Given(TaskSettings, Protocol):
-    """The settings of a run whose chains are the rows of `data.path`, if there is one, with the grader for those that have an
-    answer; else those of the run in `run_dir`. `partial`: an unfinished run is accepted."""
-
-    @property
-    def run_dir(self) -> str | None: ...
-
-    @property
-    def data(self) -> DataConfig: ...
-
-    @property
-    def grader(self) -> GraderConfig: ...
-
-    @property
-    def partial(self) -> bool: ...
-
-
+Given = ScoreConfig | CheckRunConfig
+"""The settings of a run whose chains are the rows of `data.path`, if there is one, with the grader for those that have an
+answer; else those of the run in `run_dir`."""
 GivenConfig = TypeVar("GivenConfig", bound=Given)
 
 
@@ -55,7 +40,7 @@ class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
     def place(self) -> str:
         return self.config.data.path or super().place
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         if self.config.data.path:
             return numbered_rows(_rows(self.config, left_out), CHAINS)
         return super().chains(left_out)
@@ -72,25 +57,20 @@ class GivenTask(ChainTask[GivenConfig], Protocol[GivenConfig]):
         }
 
 
-def _rows(given: Given, left_out: Rejects) -> Iterator[ChainText]:
+def _rows(given: Given, left_out: LeftOutRows) -> Iterator[ChainText]:
     with checker_for(given.grader) as checker:
-        for read in read_input(given.data, checker, read=_read_chain):
+        for read in read_input(given.data, checker, read=read_answered_or_not):
             if isinstance(read, Reject):
                 left_out.add(read)
-            elif solution := read.solution:
+            elif (solution := read.solution) is None:
+                detail = (
+                    "The row has no chain; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
+                )
+                reason, source = RejectReason.NO_STEPS, read.source_id
+                left_out.add(Reject(location=read.location, reason=reason, detail=detail, source_id=source))
+            else:
                 ids = (content_id("prefix", read.problem.problem_id, solution.text[:end]) for end in solution.ends)
                 yield replace(chain_of(read, checker, read.problem.golds), prefix_ids=tuple(ids))
-
-
-def _read_chain(
-    row: Mapping[str, object], location: RowLocation, data: DataConfig, final_answer: Extract
-) -> InputRow | Reject:
-    """Like `read_answered_or_not`, but a row without a chain gives a Reject."""
-    read = read_answered_or_not(row, location, data, final_answer)
-    if isinstance(read, InputRow) and read.solution is None:
-        detail = "The row has no chain; name its column with data.columns.steps=NAME or data.columns.solution=NAME."
-        return Reject(location=location, reason=RejectReason.NO_STEPS, detail=detail, source_id=read.source_id)
-    return read
 
 
 def chain_of(row: InputRow, checker: Checker, golds: tuple[str, ...], before: str = "") -> ChainText:

@@ -20,8 +20,7 @@ from pipeline.core.progress import Summary
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import values
+from pipeline.runtime.chain_run.chain_task import ChainTask, values
 from pipeline.runtime.chain_run.worker import ChainLog, ChainWork, side_by_side
 from pipeline.runtime.unit_log import Finished
 from pipeline.storage.location import storage_at

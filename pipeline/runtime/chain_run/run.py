@@ -4,7 +4,7 @@ The driver handles units and receipts. Workers read the rows of units and write 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,7 @@ from pipeline.core.errors import StoreError, named
 from pipeline.core.failpoints import failpoint
 from pipeline.core.formatting import format_unfinished
 from pipeline.core.progress import Status, Summary
-from pipeline.runtime.chain_run.task import Task
-from pipeline.runtime.heartbeat import heartbeat
+from pipeline.runtime.chain_run.task import HeldRun, Task
 from pipeline.runtime.scheduler import Scheduler
 from pipeline.runtime.state import state_of
 from pipeline.runtime.stop import StopSignal, ended_politely
@@ -22,8 +21,7 @@ from pipeline.runtime.worker_handle import Watcher, WorkerPool
 from pipeline.storage.editions import arrange
 from pipeline.storage.lock import hold_lock
 from pipeline.storage.repair import repaired, sequences
-from pipeline.storage.run_record import as_recorded, check_claim, claim
-from pipeline.storage.storage import Storage
+from pipeline.storage.run_record import as_recorded, claim
 from pipeline.storage.units import units_of
 
 Hiring = Callable[[Task[Any]], AbstractContextManager[WorkerPool]]
@@ -33,38 +31,31 @@ Running = Callable[[Coroutine[Any, Any, None]], None]
 
 
 def run_task(task: Task[Any], hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run) -> Summary:
-    """Do all units of a run. A later start continues with the units that are not done, and with chains that are new.
+    """Do all units of a run. A later start continues with the units that are not done, and with rows that are new.
 
-    Raises InputError, UsageError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, and Interrupted if `stop` has
-    received a signal. Committed work is always kept.
+    Raises InputError, UsageError, PolicyError, ClusterError, RunConflict, StoreError, EngineDied, BudgetSpent, and Interrupted
+    if `stop` has received a signal. Committed work is always kept.
     """
-    watch(Status(stage="reading the chains", counted=task.counted))
     with named(task.names):
-        storage, asked = task.storage(), task.identity()
-        check_claim(storage, as_recorded(storage, asked))
+        place = task.wanted(watch)
+        storage, asked = place.storage, place.identity
+        task.check_place(place)
         with hold_lock(storage, lock=task.config.run.lock) as alone:
-            run_identity = as_recorded(storage, asked, alone=alone)
-            damaged = claim(storage, run_identity, alone=alone)
-            with heartbeat(storage, None, watch) as beat:
-                found = run_held(task, storage, run_identity, asked, hiring, beat, stop, run)
-    return replace(found, damaged=(*damaged, *found.damaged))
+            identity = as_recorded(storage, asked, alone=alone)
+            damaged = claim(storage, identity, alone=alone)
+            held = HeldRun(storage=storage, identity=identity, asked=asked, stop=stop, damaged=damaged)
+            with task.recorded(held, watch) as watcher:
+                return run_held(task, held, hiring, watcher, run)
 
 
-def run_held(
-    task: Task[Any],
-    storage: Storage,
-    run_identity: Mapping[str, object],
-    asked: Mapping[str, object],
-    hiring: Hiring,
-    watch: Watcher,
-    stop: StopSignal,
-    run: Running = asyncio.run,
-) -> Summary:
-    """`run_task` on a run directory that this driver has locked and claimed. `asked`: the identity of this start."""
-    staged, damaged_input = task.staged(storage, run_identity, asked, stop.check)
+def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run: Running = asyncio.run) -> Summary:
+    """`run_task` on a run directory that this driver has locked and claimed."""
+    storage, stop = held.storage, held.stop
+    staged = task.staged(held)
     units = list(units_of(storage, staged))
     found, damaged = repaired(storage, units)
-    goal = task.goal(storage, units, found)
+    held.damaged.extend(damaged)
+    goal = task.goal(held, units, found)
     before = state_of(units, found, goal.targets, goal.growths)
     failpoint("driver.planned")
 
@@ -78,7 +69,7 @@ def run_held(
     shown(last)
     seconds, speed = (0.0, 0.0), None
     if before.jobs:
-        begun = task.begun(storage, before, shown)
+        begun = task.begun(held, before, shown)
         with ended_politely(), hiring(task) as offer:
             stop.listen()
             scheduler = Scheduler(
@@ -101,14 +92,9 @@ def run_held(
             f"{storage.run_dir}: {format_unfinished(len(after.jobs), len(units))} again: start the same command again"
         )
     failpoint("driver.arrange")
+    done = replace(last, units_done=last.units)
     finished = task.finished(
-        storage,
-        run_identity,
-        (staged, *goal.growths),
-        units,
-        after,
-        lambda stage: shown(_at_the_end(last, stage)),
-        stop.check,
+        held, (staged, *goal.growths), units, after, lambda stage: shown(replace(done, stage=stage))
     )
     arrange(storage, finished.files, found.values())
     failpoint("driver.arranged")
@@ -121,12 +107,9 @@ def run_held(
         added=after.logged - before.logged,
         seconds_starting=seconds[0],
         seconds_working=seconds[1],
-        damaged=(*damaged_input, *damaged, *goal.damaged, *finished.damaged),
+        damaged=tuple(held.damaged),
         labels=finished.labels,
+        overspent=finished.overspent,
         throughput=speed,
         first_new=first_new if before.wholes else "",
     )
-
-
-def _at_the_end(last: Status, stage: str) -> Status:
-    return replace(last, stage=stage, units_done=last.units)

@@ -4,29 +4,52 @@
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pipeline.config.label import ClusterConfig, RunConfig
+from pipeline.core.progress import Status
 from pipeline.core.records import UnitTarget
 from pipeline.engines.base import OnDevices, Surroundings
+from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.state import RunState
+from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker import LearnedState, UnitWork
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import Commit, RecordSequence
 from pipeline.storage.editions import current_edition, current_files, edition_sequence
+from pipeline.storage.run_record import as_recorded, check_claim
 from pipeline.storage.storage import Storage
 from pipeline.storage.units import UnitRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlace:
+    """A run directory, and the identity of the run that a start wants in it."""
+
+    storage: Storage
+    identity: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRun:
+    """A run directory that its driver has locked and claimed. `asked`: the identity of this start. `stop`: it is asked now and
+    then. `damaged`: names of damaged files that were found so far."""
+
+    storage: Storage
+    identity: Mapping[str, object]
+    asked: Mapping[str, object]
+    stop: StopSignal
+    damaged: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is required of each unit, by unit id. `growths`: the records of the run's growths. `damaged`: names of their damaged
-    records."""
+    """What is required of each unit, by unit id. `growths`: the records of the run's growths."""
 
     targets: Mapping[str, UnitTarget]
     growths: tuple[Commit, ...] = ()
-    damaged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +63,11 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
-    """`files`: those that people read. `damaged`: names of damaged files. `labels`: see `Summary`."""
+    """`files`: those that people read. `labels` and `overspent`: see `Summary`."""
 
     files: Collection[str]
-    damaged: tuple[str, ...] = ()
     labels: str = ""
+    overspent: str = ""
 
 
 class TaskSettings(Protocol):
@@ -86,6 +109,19 @@ class Task(Protocol[Config]):
         """
         ...
 
+    def wanted(self, watch: Watcher) -> RunPlace:
+        """Where the run goes and what it is, see `storage` and `identity`. Raises what they raise."""
+        watch(Status(stage="reading the chains", counted=self.counted))
+        return RunPlace(storage=self.storage(), identity=self.identity())
+
+    def check_place(self, place: RunPlace) -> None:
+        """Raise RunConflict if another run is in the directory, and StoreError. Changes nothing."""
+        check_claim(place.storage, as_recorded(place.storage, place.identity))
+
+    def recorded(self, held: HeldRun, watch: Watcher) -> AbstractContextManager[Watcher]:
+        """A watcher for the start, which records it in the directory and passes on to `watch`. May raise what forbids it."""
+        return heartbeat(held.storage, None, watch)
+
     def model(self) -> OnDevices:
         """What the workers load. Raises UsageError for what is not installed."""
         ...
@@ -94,38 +130,29 @@ class Task(Protocol[Config]):
         """The settings with the model spread over this number of GPUs."""
         return self.config
 
-    def staged(
-        self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
-        asked: Mapping[str, object],
-        check: Callable[[], None],
-    ) -> tuple[Commit, list[str]]:
-        """The record of the staged input, and the names of its damaged files. `asked`: the identity of this start. `check` is
-        called while it is read and may raise. Raises InputError, RunConflict and StoreError."""
+    def staged(self, held: HeldRun) -> Commit:
+        """The record of the staged input. Raises InputError, RunConflict, StoreError, and Interrupted."""
         ...
 
-    def goal(self, storage: Storage, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
+    def goal(self, held: HeldRun, units: Sequence[UnitRef], found: Mapping[str, RecordSequence]) -> Goal:
         """What each unit must reach. `found`: the record sequences of the units."""
         return Goal(targets=dict.fromkeys((unit.unit_id for unit in units), UnitTarget()))
 
-    def begun(self, storage: Storage, before: RunState, watch: Watcher) -> Begun:
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
         """What is needed before workers begin. May raise."""
         return Begun(watch=watch, config=self.config.run)
 
     def finished(
         self,
-        storage: Storage,
-        run_identity: Mapping[str, object],
+        held: HeldRun,
         planned: tuple[Commit, ...],
         units: Sequence[UnitRef],
         after: RunState,
         show: Callable[[str], None],
-        check: Callable[[], None],
     ) -> Arranged:
-        """Finish a run all of whose units are whole. `planned`: the records of the input and of growths. `show`: shows a
-        stage. `check` is called now and then and may raise."""
-        edition = current_edition(edition_sequence(storage), after.wholes)
+        """Finish a run all of whose units are whole. `planned`: the records of the input and of growths. `show`: shows a stage.
+        May raise Interrupted."""
+        edition = current_edition(edition_sequence(held.storage), after.wholes)
         return Arranged(files=current_files((*planned, *after.wholes.values()), edition))
 
     def planned_devices(self) -> int | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pipeline.core.progress import Load
 from pipeline.core.records import ChainText, Tally, UnitTarget
 from pipeline.core.table import Table
-from pipeline.runtime.chain_run.chains import chain_texts, values
+from pipeline.runtime.chain_run.chain_task import chain_texts, values
 from pipeline.runtime.sampling import Backpressure
 from pipeline.runtime.unit_log import Finished, LogTable, UnitLog
 from pipeline.runtime.worker import Snapshot, UnitTask, UnitWork

@@ -17,7 +17,7 @@ from pipeline.core.records import ChainText, Tally
 from pipeline.core.tables import FINDINGS, StepFinding
 from pipeline.engines.base import Surroundings
 from pipeline.runtime.chain_run.given import GivenTask
-from pipeline.runtime.chain_run.run import Hiring, Running, run_task
+from pipeline.runtime.chain_run.run import Hiring, run_task
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.checking.children import StepChecker
 from pipeline.runtime.state import section_identity
@@ -37,9 +37,7 @@ Steps = Sequence[CheckedStep]
 """What is said of the steps of a chain."""
 
 
-def check_run(
-    config: CheckRunConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, run: Running = asyncio.run
-) -> Mapping[str, Summary]:
+def check_run(config: CheckRunConfig, hiring: Hiring, watch: Watcher, stop: StopSignal) -> Mapping[str, Summary]:
     """Check all chains by each verifier. What was checked before is kept.
 
     Returns the runs by verifier. Raises as `run_task` does, UsageError for a verifier that is not installed, or lacks something
@@ -48,9 +46,7 @@ def check_run(
     verifiers = checked_verifiers(config)
     for name, missing in missing_parts(verifiers).items():
         raise UsageError(f"checks=[{name}]: it {missing}")
-    return {
-        each.kind: run_task(CheckTask(replace(config, verifier=each)), hiring, watch, stop, run) for each in verifiers
-    }
+    return {each.kind: run_task(CheckTask(replace(config, verifier=each)), hiring, watch, stop) for each in verifiers}
 
 
 def checked_verifiers(config: CheckRunConfig) -> list[VerifierConfig]:
@@ -113,9 +109,6 @@ class Checking(ChainWork[Steps]):
         self._checker = StepChecker(verifier, processes)
         # Threads of its own, because the event loop's threads write the log at the same time.
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="check")
-
-    async def fetch(self) -> None:
-        return
 
     async def load(self) -> tuple[str, int]:
         await asyncio.get_running_loop().run_in_executor(self._threads, self._checker.start)

@@ -4,7 +4,7 @@ The reading of a critique is that of its stored text, so that `audit` and `regra
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,8 +21,7 @@ from pipeline.engines.settings import EmbeddedConfig
 from pipeline.judges import PARSER_VERSION
 from pipeline.judges.base import Judge, JudgingEngine, read_critique, wrong_critiques
 from pipeline.judges.registry import judge_for, open_judge
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects, chain_texts, labelled_chains, values
+from pipeline.runtime.chain_run.chain_task import ChainTask, chain_texts, values
 from pipeline.runtime.chain_run.worker import ChainWork, side_by_side
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
@@ -71,10 +70,10 @@ class JudgeTask(ChainTask[JudgeRunConfig]):
             }
         return fields
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    @property
+    def schema(self) -> pa.Schema:
         # Known answers are among them only with `judge.show_answer`.
-        table = CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS
-        return labelled_chains(self.config.run_dir, table.schema, partial=self.config.partial)
+        return (CHAINS_WITH_ANSWERS if self.config.judge.show_answer else CHAINS).schema
 
     def model(self) -> OnDevices:
         return policy_for(self.config.policy) if self._judge.writes else super().model()
@@ -135,13 +134,6 @@ class Judging(ChainWork[Votes]):
     def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, Votes], None]:
         return side_by_side(chains, self._votes)
 
-    async def critiques(self, chain: ChainText) -> Votes:
-        """The critiques of a chain, each with the reading of its stored text. Raises EngineDied for impossible ones."""
-        found = [self._as_stored(each, chain) for each in await self._engine.critiques(chain)]
-        if wrong := wrong_critiques(found, chain, self.votes):
-            raise EngineDied(f"the judge gave a wrong answer: {wrong}")
-        return found
-
     def failed(self, chain: ChainText) -> Votes:
         reading = Reading(kind=ReadingKind.FAILED)
         return [Critique(turns=(), finish=Finish.ENGINE_FAILED, reading=reading)] * self.votes
@@ -165,12 +157,15 @@ class Judging(ChainWork[Votes]):
         await self._engine.close()
 
     async def _votes(self, _row: int, chain: ChainText) -> Votes:
+        """The critiques of a chain, each with the reading of its stored text. Raises EngineDied for impossible ones."""
         async with self._free:
             self._running += self.votes
             try:
-                votes = await self.critiques(chain)
+                votes = [self._as_stored(each, chain) for each in await self._engine.critiques(chain)]
             finally:
                 self._running -= self.votes
+        if wrong := wrong_critiques(votes, chain, self.votes):
+            raise EngineDied(f"the judge gave a wrong answer: {wrong}")
         self._written += len(votes)
         self._tokens += sum(each.n_tokens for each in votes)
         self._read += sum(each.n_prompt_tokens for each in votes)

@@ -16,12 +16,10 @@ from pipeline.config.score import ScoreConfig
 from pipeline.core.errors import UsageError
 from pipeline.data.rows import input_files
 from pipeline.engines.base import Surroundings
-from pipeline.runtime.chain_run.chains import LeftOutRows, chain_texts
-from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
-from pipeline.runtime.scoring.task import ScoreTask, score_chains, scores_table, scores_with
-from pipeline.scorers.base import ScoringEngine
-from pipeline.scorers.calibration import Calibration
-from pipeline.scorers.registry import open_scorer, scorer_for
+from pipeline.runtime.chain_run.chain_task import chain_texts
+from pipeline.runtime.intake import LeftOutRows
+from pipeline.runtime.scoring.task import ScoreTask, score_chains
+from pipeline.scorers.registry import scorer_for
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
@@ -59,44 +57,28 @@ def score_to_file(config: ScoreConfig) -> Scored:
     given = [folder_at(config.run_dir)] if config.run_dir else input_files(config.data.path)
     calibrations = [] if config.calibration is None else [Path(config.calibration).expanduser()]
     refuse_overwriting({"out": out}, [*given, *calibrations])
-    engine, calibration = _engine_here(config), calibration_of(config)
-    return asyncio.run(_scored(config, out, engine, calibration))
+    scorer_for(config.scorer).fingerprint()  # refuses a model folder that is not there
+    return asyncio.run(_scored(ScoreTask(config), out))
 
 
-async def _scored(config: ScoreConfig, out: Path, engine: ScoringEngine, calibration: Calibration | None) -> Scored:
-    task, left_out = ScoreTask(config), LeftOutRows()
+async def _scored(task: ScoreTask, out: Path) -> Scored:
+    """In this process, which may use all of its cores."""
+    scoring, left_out = task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), LeftOutRows()
     counted = steps = 0
     unscored: Counter[str] = Counter()
     try:
-        await engine.start()
-        refuse_other(config, calibration, engine.model)
-        with _WRITERS[out.suffix](out, scores_with(calibration).schema) as write:
-            for block in _blocks(task.chains(left_out), engine.capacity):
-                scored = await score_chains(engine, chain_texts(block))
-                write(
-                    scores_table(
-                        block,
-                        scored,
-                        aggregation=config.aggregation,
-                        model=engine.model,
-                        calibration=calibration,
-                    )
-                )
+        _, capacity = await scoring.load()
+        with _WRITERS[out.suffix](out, scoring.table.schema) as write:
+            for block in _blocks(task.chains(left_out), capacity):
+                scored = await score_chains(scoring.engine, chain_texts(block))
+                write(scoring.rows(block, scored))
                 counted += len(scored)
                 steps += sum(score is not None for each in scored for score in each.scores)
                 unscored.update(each.fault for each in scored if each.fault)
             task.refuse_none(counted, left_out)
     finally:
-        await engine.close()
+        await scoring.close()
     return Scored(chains=counted, steps=steps, unscored=unscored, left_out=left_out)
-
-
-def _engine_here(config: ScoreConfig) -> ScoringEngine:
-    """The engine of the settings in this process, not started. It may use all cores that this process has.
-
-    Raises UsageError for a scorer that is not installed, and for a model folder that is not there."""
-    scorer_for(config.scorer).fingerprint()
-    return open_scorer(config.scorer, Surroundings(cpus=len(os.sched_getaffinity(0))))
 
 
 def _blocks(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from pipeline.config.choices import Aggregation
 from pipeline.config.score import ScoreConfig
+from pipeline.config.search import SearchRunConfig
 from pipeline.core.errors import RUN_DIR, EngineDied, named
+from pipeline.core.ids import content_id
 from pipeline.core.progress import EngineWork, Load
 from pipeline.core.records import ChainText, Tally
 from pipeline.core.table import Table
@@ -16,11 +19,11 @@ from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES, SCORES, Sco
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.runtime.chain_run.given import GivenTask
 from pipeline.runtime.chain_run.worker import ChainWork
-from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of, refuse_other
 from pipeline.runtime.state import section_identity
 from pipeline.runtime.worker import Snapshot
 from pipeline.scorers.base import FAILED, Scorer, ScoringEngine, StepScores, unscored, wrong_scores
 from pipeline.scorers.calibration import Calibration
+from pipeline.scorers.calibration_file import read_calibration, refuse_other_model
 from pipeline.scorers.chain_scores import chain_score, chain_scores
 from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.storage.location import storage_at
@@ -74,22 +77,21 @@ class ScoreTask(GivenTask[ScoreConfig]):
 class Scoring(ChainWork[StepScores]):
     """Scores chains in blocks."""
 
-    table = SCORES
-
     def __init__(self, config: ScoreConfig, scorer: Scorer, engine: ScoringEngine) -> None:
         self._config = config
         self._scorer = scorer
-        self._engine = engine
+        self.engine = engine
         self._calibration = calibration_of(config)
+        self.table = scores_with(self._calibration)
         self._scored = self._tokens = self._computed = self._running = 0
 
     async def fetch(self) -> None:
         await self._scorer.fetch()
 
     async def load(self) -> tuple[str, int]:
-        await self._engine.start()
-        refuse_other(self._config, self._calibration, self._engine.model)
-        return self._engine.model, self._engine.capacity
+        await self.engine.start()
+        refuse_other(self._config, self._calibration, self.engine.model)
+        return self.engine.model, self.engine.capacity
 
     async def results(self, chains: Mapping[int, ChainText]) -> AsyncGenerator[Mapping[int, StepScores], None]:
         rows = list(chains)
@@ -97,7 +99,7 @@ class Scoring(ChainWork[StepScores]):
             part = rows[begin : begin + CALL_CHAINS]
             self._running += len(part)
             try:
-                scored = await score_chains(self._engine, [chains[row] for row in part])
+                scored = await score_chains(self.engine, [chains[row] for row in part])
             finally:
                 self._running -= len(part)
             self._scored += len(scored)
@@ -113,7 +115,7 @@ class Scoring(ChainWork[StepScores]):
             chains,
             results,
             aggregation=self._config.aggregation,
-            model=self._engine.model,
+            model=self.engine.model,
             calibration=self._calibration,
         )
 
@@ -129,7 +131,7 @@ class Scoring(ChainWork[StepScores]):
         )
 
     async def close(self) -> None:
-        await self._engine.close()
+        await self.engine.close()
 
 
 async def score_chains(engine: ScoringEngine, chains: Sequence[ChainText]) -> Sequence[StepScores]:
@@ -171,3 +173,21 @@ def scores_table(
 def scores_with(calibration: Calibration | None) -> Table[ScoreColumns]:
     """The table of scores, with a calibration or without."""
     return SCORES if calibration is None else CALIBRATED_SCORES
+
+
+def calibration_of(config: ScoreConfig | SearchRunConfig) -> Calibration | None:
+    """The calibration of the settings; None without one. Raises InputError for a file that holds none."""
+    return None if config.calibration is None else read_calibration(config.calibration)
+
+
+def refuse_other(config: ScoreConfig | SearchRunConfig, calibration: Calibration | None, model: str) -> None:
+    """Raise UsageError for a calibration of another model than that of the scores, unless the settings accept it."""
+    if calibration is not None and not config.other_model:
+        refuse_other_model(calibration, model, f"calibration={config.calibration}")
+
+
+def calibration_id(config: ScoreConfig | SearchRunConfig) -> str | None:
+    """A hash of the calibration's file; None without one. Raises InputError as `calibration_of` does."""
+    if calibration_of(config) is None:
+        return None
+    return content_id("calibration", Path(str(config.calibration)).expanduser().read_text("utf-8"))

@@ -18,11 +18,10 @@ from pipeline.engines.registry import policy_for
 from pipeline.graders.base import Checker
 from pipeline.graders.registry import checker_for, grader_version
 from pipeline.runtime.answer_ending import stops_at_answer
-from pipeline.runtime.chain_run.chain_task import ChainTask
-from pipeline.runtime.chain_run.chains import Rejects, numbered_rows
+from pipeline.runtime.chain_run.chain_task import ChainTask, numbered_rows
 from pipeline.runtime.chain_run.given import chain_of, read_answered_or_not
-from pipeline.runtime.intake import read_input
-from pipeline.runtime.scoring.calibrated import calibration_id, calibration_of
+from pipeline.runtime.intake import LeftOutRows, read_input
+from pipeline.runtime.scoring.task import calibration_id, calibration_of
 from pipeline.runtime.searching.worker import Searching, searching_work
 from pipeline.runtime.state import section_identity
 from pipeline.scorers.registry import scorer_for
@@ -56,7 +55,7 @@ class SearchTask(ChainTask[SearchRunConfig]):
         path = self.config.data.path
         return "the given data" if is_given(path) else path
 
-    def chains(self, left_out: Rejects) -> Iterator[pa.Table]:
+    def chains(self, left_out: LeftOutRows) -> Iterator[pa.Table]:
         return numbered_rows(_problems(self.config, left_out), CHAINS_WITH_ANSWERS)
 
     def chains_identity(self) -> dict[str, object]:
@@ -170,7 +169,7 @@ _First = tuple[RowLocation, tuple[str, ...]]
 """Where the first row of a problem is, and its known answers."""
 
 
-def _problems(config: SearchRunConfig, left_out: Rejects) -> Iterator[ChainText]:
+def _problems(config: SearchRunConfig, left_out: LeftOutRows) -> Iterator[ChainText]:
     """The problems, with or without a known answer, and with the chain that a row has, where the method uses it."""
     uses_given = search_for(config.search).uses_given
     seen: dict[str, _First] = {}

@@ -18,7 +18,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.runtime.answer_ending import ending_for
 from pipeline.runtime.async_grader import AsyncGrader
 from pipeline.runtime.chain_run.worker import EachChain
-from pipeline.runtime.scoring.calibrated import calibration_of, refuse_other
+from pipeline.runtime.scoring.task import calibration_of, refuse_other
 from pipeline.runtime.searching.asking import policy_questions, scorer_questions
 from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.runtime.searching.unit import UnitSearches

@@ -1,9 +1,14 @@
-"""Sends the statuses of a run to a tracker, from a separate thread, so that a slow tracker does not delay the run.
+"""Sends the statuses of a run to TensorBoard, MLflow or Weights & Biases, whose package is imported only if it is used.
 
-Only the newest status is kept for sending. A tracker that fails is reported once and receives nothing more; the run continues.
-Counts cover all starts; shares, speeds and costs cover this start.
+That happens in a separate thread, so that a slow tracker does not delay the run. Only the newest status is kept for sending. A
+tracker that fails is reported once and receives nothing more; the run continues. Counts cover all starts;
+shares, speeds and costs cover this start.
 """
 
+import json
+import logging
+import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +30,14 @@ from pipeline.storage.starts import TRACKED, ProgressHistory
 TRACK = Name("run.track")
 END_SECONDS = 30.0
 """How long a run waits at its end until the last status is sent."""
+PROJECT = "stepvalue"
+"""Name of the experiment of MLflow, and of the project of Weights & Biases, where the environment gives none."""
+VALUE_CHARS = 500
+"""Longest value of a setting that all versions of the MLflow server accept."""
+REASON_CHARS = 300
+"""Longest reason that is quoted from an error of MLflow. Its first sentence is the reason; advice follows."""
+_SENTENCE_END = re.compile(r"[.!?] ")
+_NOT_ONLINE = ("offline", "disabled", "dryrun")
 
 
 class Sink(Protocol):
@@ -46,24 +59,110 @@ class Sink(Protocol):
         ...
 
 
+class Mlflow:
+    """Logs to MLFLOW_TRACKING_URI. Each start is an MLflow run.
+
+    The experiment is MLFLOW_EXPERIMENT_NAME, by default `stepvalue`.
+
+    See `Sink`. Raises UsageError if this installation of MLflow cannot write to that URI.
+    """
+
+    def __init__(self) -> None:
+        import mlflow
+
+        self._mlflow = mlflow
+        try:
+            mlflow.MlflowClient()
+        except Exception as error:  # each kind of store raises its own errors
+            first, *_ = _SENTENCE_END.split(" ".join(str(error).split()), maxsplit=1)
+            reason = first[:REASON_CHARS]
+            raise UsageError(
+                TRACK,
+                f"=mlflow cannot write to {mlflow.get_tracking_uri()}: {reason}; set MLFLOW_TRACKING_URI to a server's "
+                "http:// address, or install `mlflow` for a data base",
+            ) from error
+
+    def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
+        logging.getLogger("mlflow").setLevel(logging.WARNING)
+        if not os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+            self._mlflow.set_experiment(PROJECT)
+        self._mlflow.start_run(run_name=name)
+        self._mlflow.log_params({key: str(value)[:VALUE_CHARS] for key, value in settings.items()})
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._mlflow.log_metrics(dict(values), step=step)
+
+    def end(self) -> None:
+        self._mlflow.end_run()
+
+
+class TensorBoard:
+    """Writes event files. Those of all starts are in one folder, so that the curves continue. See `Sink`."""
+
+    def __init__(self) -> None:
+        from tensorboardX import SummaryWriter
+
+        self._writer_at = SummaryWriter
+
+    def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
+        self._writer = self._writer_at(logdir=str(folder))
+        # TensorBoard shows texts as Markdown, in which four blanks mark preformatted text.
+        text = json.dumps(settings, indent=1, ensure_ascii=False)
+        self._writer.add_text("settings", "\n".join(f"    {line}" for line in text.splitlines()))
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def end(self) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """Logs as the environment says: WANDB_PROJECT (by default `stepvalue`), WANDB_MODE, WANDB_DIR, WANDB_API_KEY.
+
+    See `Sink`. Raises UsageError if it would have to ask for a key.
+    """
+
+    def __init__(self) -> None:
+        import wandb
+
+        self._wandb = wandb
+        online = os.environ.get("WANDB_MODE", "online") not in _NOT_ONLINE
+        if online and not wandb.login(prompt=False, verify=False):
+            raise UsageError(
+                TRACK, "=wandb has no key: run `wandb login`, set WANDB_API_KEY, or set WANDB_MODE=offline"
+            )
+
+    def start(self, name: str, settings: Mapping[str, object], folder: Path) -> None:
+        self._run = self._wandb.init(
+            project=os.environ.get("WANDB_PROJECT") or PROJECT,
+            name=name,
+            config=dict(settings),
+            settings=self._wandb.Settings(console="off", silent=True),
+        )
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def end(self) -> None:
+        self._run.finish()
+
+
+_SINKS: Mapping[Tracker, Callable[[], Sink]] = {
+    Tracker.tensorboard: TensorBoard,
+    Tracker.mlflow: Mlflow,
+    Tracker.wandb: WeightsAndBiases,
+}
+
+
 def tracker_for(kind: Tracker) -> Sink | None:
     """The tracker of the settings; None for `none`. Raises UsageError if its package is missing or it cannot be used."""
+    if kind is Tracker.none:
+        return None
     try:
-        match kind:
-            case Tracker.tensorboard:
-                from pipeline.runtime.track.trackers import TensorBoard
-
-                return TensorBoard()
-            case Tracker.mlflow:
-                from pipeline.runtime.track.trackers import Mlflow
-
-                return Mlflow()
-            case Tracker.wandb:
-                from pipeline.runtime.track.trackers import WeightsAndBiases
-
-                return WeightsAndBiases()
-            case Tracker.none:
-                return None
+        return _SINKS[kind]()
     except ImportError as error:
         raise UsageError(
             TRACK,
