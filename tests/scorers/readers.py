@@ -1,6 +1,7 @@
 """Random tiny models of each kind that both engines read, and chains for them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ from transformers import AutoTokenizer
 
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText
+from pipeline.engines.base import Surroundings
+from pipeline.scorers.local import LocalEngine
 from pipeline.scorers.model import ModelScorer
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import (
     FoverConfig,
     MathShepherdConfig,
+    ModelEngine,
     ModelScorerConfig,
     OwnConfig,
     QwenConfig,
@@ -47,6 +51,7 @@ MODELS: dict[str, tuple[Callable[[Path], Path], type[ModelScorerConfig]]] = {
     "rlhflow": (llama_prm, RlhflowConfig),
     "fover": (llama_prm, FoverConfig),
 }
+ALONE = Surroundings(cpus=1)
 CAUSAL = ("math_shepherd", "rlhflow", "fover")
 """Read as the log-probabilities of two next tokens."""
 
@@ -59,6 +64,14 @@ def made(kind: str, folder: Path, **settings: Any) -> ModelScorer:
     scorer: Any = SCORERS.create(kind, chosen)
     assert isinstance(scorer, ModelScorer)
     return scorer
+
+
+def engine_by(
+    engine: ModelEngine, scorer: ModelScorer, around: Surroundings = ALONE, *, newest_only: bool = False
+) -> LocalEngine:
+    """A new engine of a scorer, which vLLM or transformers computes."""
+    chosen = type(scorer)(replace(scorer.settings, engine=engine))
+    return LocalEngine(chosen, around, newest_only=newest_only)
 
 
 def chain_text(number: int, problem: str, steps: Sequence[str]) -> ChainText:

@@ -18,9 +18,9 @@ from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.scorers.base import TOO_LONG, StepScores, wrong_scores
-from pipeline.scorers.transformers import TransformersEngine
-from pipeline.scorers.vllm import VllmScoring
-from tests.scorers.readers import CAUSAL, MODELS, chain_text, chains, made
+from pipeline.scorers.local import LocalEngine
+from pipeline.scorers.settings import ModelEngine
+from tests.scorers.readers import CAUSAL, MODELS, chain_text, chains, engine_by, made
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
@@ -36,8 +36,8 @@ class Both:
     """The two engines with the same model, in an event loop."""
 
     kind: str
-    vllm: VllmScoring
-    transformers: TransformersEngine
+    vllm: LocalEngine
+    transformers: LocalEngine
     loop: asyncio.Runner
     mark: str
 
@@ -52,7 +52,7 @@ class Both:
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     scorer = made(request.param, tmp_path_factory.mktemp(request.param))
     around = Surroundings(cpus=1, log_folder=str(tmp_path_factory.mktemp("logs")))
-    vllm, transformers = VllmScoring(scorer, around), TransformersEngine(scorer)
+    vllm, transformers = (engine_by(engine, scorer, around) for engine in (ModelEngine.vllm, ModelEngine.transformers))
     with asyncio.Runner() as loop:
         loop.run(transformers.start())
         loop.run(vllm.start())
@@ -165,7 +165,7 @@ def test_its_death_is_noticed_and_explained(both: Both) -> None:
 
 
 def test_an_engine_that_is_not_started_scores_nothing(tmp_path: Path) -> None:
-    engine = VllmScoring(made("own", tmp_path), Surroundings(cpus=1))
+    engine = engine_by(ModelEngine.vllm, made("own", tmp_path))
     with pytest.raises(EngineDied, match="not running"):
         asyncio.run(engine.score(chains(1)))
 
@@ -174,4 +174,4 @@ def test_a_missing_model_is_a_usage_error(tmp_path: Path) -> None:
     scorer = made("own", tmp_path)
     scorer.settings.model = str(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="nowhere"):
-        asyncio.run(VllmScoring(scorer, Surroundings(cpus=1)).start())
+        asyncio.run(engine_by(ModelEngine.vllm, scorer).start())
