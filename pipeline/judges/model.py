@@ -16,7 +16,7 @@ from pipeline.judges.templates.good_ok_bad import GoodOkBad
 from pipeline.judges.templates.own import Own
 from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
-from pipeline.judges.writer import EngineWriter
+from pipeline.judges.writer import Writer
 
 _NAMES: Mapping[str, str] = {NO_TEMPLATE: "give a chat model", "sampling.max_tokens": "judge.max_tokens"}
 """What errors of a policy say here."""
@@ -55,9 +55,7 @@ class ModelCritiques:
         self._template = template
         self._text_engine = text_engine
         self._named = settings.chosen_template.value
-        self._writer = EngineWriter(
-            text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=True
-        )
+        self._writer = Writer(text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=True)
 
     @property
     def model(self) -> str:

@@ -79,9 +79,9 @@ class ModelScorer(Scorer):
         return own.model if own.revision is None else f"{own.model}@{own.revision}"
 
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
-        from pipeline.scorers.chosen import engine_of
+        from pipeline.scorers.local import LocalEngine
 
-        return engine_of(self, around, newest_only=newest_only)
+        return LocalEngine(self, around, newest_only=newest_only)
 
     async def fetch(self) -> None:
         await asyncio.to_thread(fetch_model, self.settings.model, self.settings.revision, weights=True)

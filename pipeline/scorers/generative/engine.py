@@ -13,7 +13,7 @@ from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.judges.templates.base import Template
-from pipeline.judges.writer import EngineWriter
+from pipeline.judges.writer import Writer
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import step_scores, votes_of
@@ -34,9 +34,7 @@ class GenerativeEngine:
         self._text_engine = text_engine
         self._newest_only = newest_only
         self._questions: Questions | None = None
-        self._writer = EngineWriter(
-            text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=False
-        )
+        self._writer = Writer(text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=False)
         named = settings.model if settings.revision is None else f"{settings.model}@{settings.revision}"
         # What vLLM serves here has no name before it is loaded.
         self.model = f"{text_engine.policy or named}:{settings.style.value}"
