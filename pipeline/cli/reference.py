@@ -53,6 +53,8 @@ _GROUP_INTRODUCTION = """\
 """
 INDEX = "README.md"
 _CUT = "..."
+_MOST_CHARACTERS = 60
+"""Of a value in a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,9 +369,9 @@ def _written(value: object) -> str:
     return str(value)
 
 
-def _short(value: object, most: int = 60) -> str:
+def _short(value: object) -> str:
     text = _written(value)
-    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - len(_CUT)] + _CUT
 
 
 def _cell(text: str) -> str:

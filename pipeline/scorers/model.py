@@ -167,7 +167,7 @@ class CausalScorer(ModelScorer):
     architectures = ("ForCausalLM",)
 
     def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import causal
+        from pipeline.scorers.heads import causal
 
         assert isinstance(readout, TokenPair)
         return causal(self.settings, device, readout)

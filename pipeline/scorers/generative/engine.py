@@ -20,7 +20,7 @@ from pipeline.scorers.generative.votes import step_scores, votes_of
 from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
-from pipeline.scorers.words import Words, read_words, word_question
+from pipeline.scorers.words import read_words, word_question, words_of
 
 
 class GenerativeEngine:
@@ -73,10 +73,7 @@ class GenerativeEngine:
         shared = next((at for at, (one, other) in enumerate(zip(good, bad, strict=False)) if one != other), None)
         if shared is None or shared < len(prompt):
             return None
-        decode = self._text_engine.tokenizer.decode
-        pair = Words(
-            pair=TokenPair(good=good[shared], bad=bad[shared]), good=decode([good[shared]]), bad=decode([bad[shared]])
-        )
+        pair = words_of(self._text_engine.tokenizer, TokenPair(good=good[shared], bad=bad[shared]))
         try:
             read = await read_words(self._questions, pair, good[:shared], name=chain.chain_id, home=chain.problem_id)
         except ServerError:
