@@ -29,8 +29,7 @@ from pipeline.engines.settings import HfConfig
 from pipeline.engines.vllm.pooling import TokenReader, serves
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain, pad_id_of
-from pipeline.scorers.model import ModelScorer, all_of, scores_at
-from pipeline.scorers.prepared import Prepared, prepare
+from pipeline.scorers.model import ModelScorer, Prepared, all_of, scores_at
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
 from pipeline.scorers.served_settings import NAMES
 from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
@@ -56,7 +55,7 @@ class LocalEngine:
         self.capacity = 0
 
     async def start(self) -> None:
-        prepared = await asyncio.to_thread(prepare, self._scorer)
+        prepared = await asyncio.to_thread(self._scorer.prepared)
         match self._scorer.settings.engine:
             case ModelEngine.vllm:
                 await self._start_vllm(prepared)

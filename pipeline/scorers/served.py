@@ -32,7 +32,6 @@ from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, Serv
 from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading, all_of, scores_at
-from pipeline.scorers.prepared import prepare
 from pipeline.scorers.readouts import Classes, TokenPair
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi
 from pipeline.scorers.words import Words, WordScore, read_words, word_question, words_of
@@ -60,7 +59,7 @@ class ServedEngine:
 
     async def start(self) -> None:
         own = self._settings
-        prepared = await asyncio.to_thread(prepare, self._layout)
+        prepared = await asyncio.to_thread(self._layout.prepared)
         reading = prepared.reading
         api = _chosen_api(own, reading)
         questions = Questions(own.openai, own.model, at_root=api is not ServedApi.completions)

@@ -12,9 +12,8 @@ from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
 from pipeline.scorers import local, model
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, Reading
+from pipeline.scorers.model import ModelScorer, Prepared, Reading
 from pipeline.scorers.own import Own
-from pipeline.scorers.prepared import Prepared
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
 from pipeline.scorers.settings import ModelEngine, OwnConfig
 from tests.models import LLAMA_8B
@@ -74,7 +73,7 @@ def by(
     monkeypatch.setattr(local, "find_spec", lambda name: object() if known["installed"] else None)
     monkeypatch.setattr(local, "on_gpu", lambda: known["gpu"])
     monkeypatch.setattr(local, "serves", lambda names, cpus: known["serves"])
-    monkeypatch.setattr(local, "prepare", lambda scorer: prepared(readout))
+    monkeypatch.setattr(ModelScorer, "prepared", lambda scorer: prepared(readout))
     monkeypatch.setattr(local.LocalEngine, "_start_vllm", by_vllm)
     monkeypatch.setattr(local.LocalEngine, "_load", lambda *_: started.append("transformers"))
     asyncio.run(asked.engine(Surroundings(), newest_only=bool(known["newest_only"])).start())
@@ -112,7 +111,7 @@ def test_a_start_that_fails_names_the_other_engine(tmp_path: Path, monkeypatch: 
 
 
 def test_a_head_with_one_number_is_no_head_for_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "prepare", lambda scorer: prepared(Value()))
+    monkeypatch.setattr(ModelScorer, "prepared", lambda scorer: prepared(Value()))
     engine = scorer(tmp_path, engine=ModelEngine.vllm).engine(Surroundings())
     with pytest.raises(UsageError, match=r"scorer\.engine=vllm: vLLM does not serve the head of scorer=own"):
         asyncio.run(engine.start())

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Completion, Finish, Reading, StepOpinion
-from pipeline.judges.boxes import boxes
 from pipeline.judges.templates.base import (
     Shares,
     Template,
@@ -28,7 +27,7 @@ from pipeline.judges.templates.base import (
     failed,
     tokens,
 )
-from pipeline.judges.verdicts import opinions_reading
+from pipeline.judges.verdicts import boxes, opinions_reading
 from pipeline.judges.writer import Messages, Writer
 
 WORDS = ("Yes", "No")
