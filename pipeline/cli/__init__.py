@@ -9,9 +9,8 @@ from pipeline.cli.before import DOCTOR, PLAN
 from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
 from pipeline.cli.grade import GRADE
-from pipeline.cli.grow import GROW
 from pipeline.cli.judge import JUDGE
-from pipeline.cli.label import LABEL
+from pipeline.cli.label import GROW, LABEL
 from pipeline.cli.score import SCORE
 from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH

@@ -117,10 +117,8 @@ def _status(config: StatusConfig) -> int:
     from pipeline.storage.location import storage_at
 
     with interruptible():
-        storage = storage_at(config.run_dir)
-        status = run_status(storage, time.time())
-    written = [json.dumps(as_json(status))] if config.json else lines(status)
-    write_lines(written)
+        status = run_status(storage_at(config.run_dir), time.time())
+    write_lines([json.dumps(as_json(status))] if config.json else lines(status))
     return 0
 
 
@@ -188,33 +186,25 @@ by consensus also disagree (a witness names another first error than Monte Carlo
 
 
 def _report(config: ReportConfig) -> int:
-    return _one(config) if len(config.run_dir) == 1 else _two(config)
-
-
-def _one(config: ReportConfig) -> int:
     from rich.console import Console
 
-    from pipeline.analysis.report.run import report
     from pipeline.analysis.report.terminal import print_lines
 
-    with interruptible():
-        lines = report(config)
-    print_lines(Console(highlight=False), lines)
-    return 0
-
-
-def _two(config: ReportConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.compare.page import write_comparison
-    from pipeline.analysis.compare.tables import print_comparison
-    from pipeline.analysis.report.terminal import print_lines
-
-    with interruptible():
-        found, out = write_comparison(config)
     console = Console(highlight=False)
-    print_comparison(console, found)
-    print_lines(console, ["", f"report    {out.resolve().as_uri()}"])
+    if len(config.run_dir) == 1:
+        from pipeline.analysis.report.run import report
+
+        with interruptible():
+            lines = report(config)
+    else:
+        from pipeline.analysis.compare.page import write_comparison
+        from pipeline.analysis.compare.tables import print_comparison
+
+        with interruptible():
+            found, out = write_comparison(config)
+        print_comparison(console, found)
+        lines = ["", f"report    {out.resolve().as_uri()}"]
+    print_lines(console, lines)
     return 0
 
 

@@ -92,15 +92,10 @@ def wrong_reading(found: Reading, steps: int) -> str:
     return ""
 
 
-def _wrong_critiques(found: Sequence[Critique], chain: ChainText) -> str:
-    return wrong_critiques(found, chain, len(found))
-
-
-def _wrong_answer(found: Reading, turns: Sequence[str], finish: Finish, steps: int) -> str:
-    return wrong_reading(found, steps)
-
-
-ANSWERS: Mapping[str, Callable[..., str]] = {"critiques": _wrong_critiques, "read": _wrong_answer}
+ANSWERS: Mapping[str, Callable[..., str]] = {
+    "critiques": lambda found, chain: wrong_critiques(found, chain, len(found)),
+    "read": lambda found, turns, finish, steps: wrong_reading(found, steps),
+}
 """See `core.registry.Registry`. Who asks for critiques knows how many there must be, and checks that with `wrong_critiques`."""
 
 

@@ -220,7 +220,7 @@ class Run(RunDirectory):
         `pick`: the name of a picker; a dict with its settings, such as `{"pick": "pairs", "per_branch": 2}`; or an object of
         yours (CONTRIBUTING.md, A picker). Settings as for the command `grow`. As the call of `label`, it works in a process of
         its own."""
-        from pipeline.cli.grow import GROW
+        from pipeline.cli.label import GROW
 
         given = {**settings, "grow": pick} if is_object(pick) else settings
         objects = objects_of(given)

@@ -159,7 +159,12 @@ class Chat:
                     f"a text of the settings of this scorer holds {special[0]!r}, a special token of {self._model}: leave it "
                     "out, for the chat template writes such tokens"
                 )
-        text = self._rendered([(role, "".join(map(_text_of, parts))) for role, parts in messages])
+        text = self._rendered(
+            [
+                (role, "".join(part if isinstance(part, str) else part.text for part in parts))
+                for role, parts in messages
+            ]
+        )
         found = [token for piece in self.pieces(messages) for token in piece.ids]
         expected = whole_ids(self._tokenizer, text)
         check_same(found, expected, model=self._model, decode=self._tokenizer.decode, what=what)
@@ -253,7 +258,3 @@ def _stripped(parts: Sequence[Part], slot: _Slot) -> list[Part]:
     if slot.right and made and isinstance(made[-1], str):
         made[-1] = made[-1].rstrip()
     return made
-
-
-def _text_of(part: Part) -> str:
-    return part if isinstance(part, str) else part.text

@@ -130,8 +130,7 @@ class _Started:
     async def _pooled(self, chain: ChainText, encoded: EncodedChain) -> StepScores:
         found = await self.questions.ask(self._question(encoded, name=chain.chain_id, home=chain.problem_id))
         computed = len(encoded.ids) - (found.cached or 0)
-        made = scores_at(encoded, [self._share(row) for row in found.rows], len(chain.steps))
-        return replace(made, n_computed=computed)
+        return scores_at(encoded, [self._share(row) for row in found.rows], len(chain.steps), computed)
 
     async def _at_end(self, chain: ChainText, encoded: EncodedChain, end: int) -> WordScore:
         part = EncodedChain(ids=encoded.ids[: end + 1], ends=(end,), left_out=0)

@@ -16,7 +16,7 @@ from pipeline.judges.templates.base import Template
 from pipeline.judges.writer import Writer
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
-from pipeline.scorers.generative.votes import step_scores, votes_of
+from pipeline.scorers.generative.votes import step_scores, vote_of
 from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
@@ -86,7 +86,7 @@ class GenerativeEngine:
         written = await self._style.write(chain, self._writer, shares)
         if written.failed:
             return unscored(steps, FAILED)
-        votes = votes_of(written, self._style, steps)
+        votes = [vote_of(each, self._style, steps - written.left_out) for each in written.critiques]
         found = step_scores(votes, steps, left_out=written.left_out, tokens=written.tokens)
         return _newest(found) if self._newest_only else found
 

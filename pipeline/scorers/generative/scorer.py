@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeline.config.fields import in_common
-from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import UsageError, named
 from pipeline.engines.base import EngineNeeds, Policy, Surroundings
 from pipeline.engines.hugging_face import NO_TEMPLATE
@@ -21,7 +21,7 @@ from pipeline.scorers.base import Scorer, ScoringEngine
 from pipeline.scorers.served_settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
 
 if TYPE_CHECKING:
-    from pipeline.engines.base import Engine
+    pass
 
 _STYLES: Mapping[JudgeStyle, type[Template]] = {
     JudgeStyle.process_bench: ProcessBench,
@@ -50,7 +50,8 @@ class Generative(Scorer):
         from pipeline.scorers.generative.engine import GenerativeEngine
 
         style = self.style()
-        return GenerativeEngine(self.settings, style, self.text_engine(around), newest_only=newest_only)
+        text_engine = self.policy().engine(self.sampling(), None, around)
+        return GenerativeEngine(self.settings, style, text_engine, newest_only=newest_only)
 
     def states_reliability(self) -> bool:
         return self.settings.votes > 1
@@ -71,10 +72,6 @@ class Generative(Scorer):
             )
         return kind(own.index_base)
 
-    def text_engine(self, around: Surroundings) -> "Engine":
-        """The engine that writes, not started."""
-        return self.policy().engine(self.sampling(), None, around)
-
     def sampling(self) -> SamplingConfig:
         """How critiques are sampled."""
         own = self.settings
@@ -83,23 +80,12 @@ class Generative(Scorer):
             own.votes, temperature=own.temperature, top_p=own.top_p, top_k=top_k, max_tokens=own.max_tokens
         )
 
-    def policy_settings(self) -> PolicyConfig:
-        """The settings of the policy that writes."""
-        own = self.settings
-        if own.openai.urls:
-            return OpenAiPolicyConfig(
-                model=own.model,
-                tokenizer=own.tokenizer,
-                revision=own.revision,
-                max_model_len=own.max_length,
-                openai=own.openai,
-            )
-        shared = in_common(own, HfConfig)
-        return HfConfig(**{**shared, "kind": HfConfig().kind, "max_model_len": own.max_length})
-
     def policy(self) -> Policy:
         """The policy that writes."""
-        return policy_for(self.policy_settings())
+        own = self.settings
+        kind = OpenAiPolicyConfig if own.openai.urls else HfConfig
+        shared = in_common(own, kind)
+        return policy_for(kind(**{**shared, "kind": kind().kind, "max_model_len": own.max_length}))
 
     async def fetch(self) -> None:
         with named(OWN_NAMES):
