@@ -18,7 +18,7 @@ from pipeline.judges.templates.gen_prm import GenPrm
 from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.served_settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
+from pipeline.scorers.settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
 
 if TYPE_CHECKING:
     pass
