@@ -195,7 +195,7 @@ class Run(RunDirectory):
 
         Settings as for the command `judge`: `judge={"votes": 8}`; `judge` and `policy` may also be objects of yours. As the
         call of `label`, it works in a process of its own."""
-        from pipeline.cli.judge import JUDGE
+        from pipeline.cli.opinions import JUDGE
         from pipeline.storage.stored_critiques import critique_counts
 
         objects = objects_of({"policy": policy, **settings})
@@ -246,7 +246,7 @@ class Run(RunDirectory):
         `verifier={"kind": "algebra", "deadline_seconds": 5}` for one of them. As the call of `label`, it works in a process of
         its own."""
         from pipeline.analysis.checks import check_summary
-        from pipeline.cli.check import CHECK
+        from pipeline.cli.opinions import CHECK
 
         own = [each for each in verifiers if is_object(each)]
         if len(own) > 1 or (own and "verifier" in settings):
