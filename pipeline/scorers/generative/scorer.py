@@ -13,21 +13,14 @@ from pipeline.engines.base import EngineNeeds, Policy, Surroundings
 from pipeline.engines.hugging_face import NO_TEMPLATE
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
+from pipeline.judges.model import PUBLISHED
 from pipeline.judges.templates.base import Template
-from pipeline.judges.templates.gen_prm import GenPrm
-from pipeline.judges.templates.process_bench import ProcessBench
-from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
+from pipeline.scorers.settings import NAMES, GenerativeConfig, VerdictRead
 
 if TYPE_CHECKING:
     pass
 
-_STYLES: Mapping[JudgeStyle, type[Template]] = {
-    JudgeStyle.process_bench: ProcessBench,
-    JudgeStyle.think_prm: ThinkPrm,
-    JudgeStyle.gen_prm: GenPrm,
-}
 OWN_NAMES: Mapping[str, str] = {
     **NAMES,
     "policy": "model",
@@ -59,7 +52,7 @@ class Generative(Scorer):
     def style(self) -> Template:
         """How chains are put to the model. Raises UsageError for a verdict of which no probability can be read."""
         own = self.settings
-        kind, probability = _STYLES[own.style], own.verdict is VerdictRead.probability
+        kind, probability = PUBLISHED[own.style.value], own.verdict is VerdictRead.probability
         if probability and kind.words is None:
             raise UsageError(
                 f"scorer.style={own.style.value} has an index for a verdict, not a word: set scorer.verdict=parsed, with "
@@ -76,7 +69,7 @@ class Generative(Scorer):
         """How critiques are sampled."""
         own = self.settings
         top_k = None if own.openai.extensions else 0
-        return _STYLES[own.style].sampled(
+        return PUBLISHED[own.style.value].sampled(
             own.votes, temperature=own.temperature, top_p=own.top_p, top_k=top_k, max_tokens=own.max_tokens
         )
 
