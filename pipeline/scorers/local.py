@@ -31,7 +31,8 @@ from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain, pad_id_of
 from pipeline.scorers.model import ModelScorer, Prepared, all_of, scores_at
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
-from pipeline.scorers.settings import NAMES, ModelEngine, ModelScorerConfig
+from pipeline.scorers.served_settings import NAMES
+from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
 _ROUNDS = 4
 """Chains that vLLM scores together, in rounds of those that run at once: enough that their last ones cost little."""

@@ -13,7 +13,7 @@ from pipeline.engines.base import EngineNeeds, Surroundings
 from pipeline.engines.hugging_face import folder_fingerprint
 from pipeline.scorers.base import Scorer, ScoringEngine
 from pipeline.scorers.model import ModelScorer
-from pipeline.scorers.settings import OpenAiScorerConfig, ServedScorerConfig
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedScorerConfig
 
 _OWN = {field.name for field in describe_settings(ServedScorerConfig)} | {"layout", "api"}
 """The settings that say nothing of a layout; `OpenAiScorerConfig` has those of the layouts beside them."""

@@ -33,7 +33,7 @@ from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
 from pipeline.scorers.model import ModelScorer, Reading, all_of, scores_at
 from pipeline.scorers.readouts import Classes, TokenPair
-from pipeline.scorers.settings import OpenAiScorerConfig, ServedApi
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi
 from pipeline.scorers.words import Words, WordScore, read_words, word_question, words_of
 
 _PATHS = {ServedApi.completions: COMPLETIONS, ServedApi.pooling: POOLING, ServedApi.classify: CLASSIFY}

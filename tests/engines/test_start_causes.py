@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipeline.core.errors import PlaceError, PolicyError, named
 from pipeline.engines.vllm.death import MAX_CAUSE_CHARACTERS, death_cause
 from pipeline.engines.vllm.load_errors import blames_model, check_context, load_error
-from pipeline.scorers.settings import NAMES
+from pipeline.scorers.served_settings import NAMES
 
 OUTER = "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 KILLED = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}"

@@ -13,7 +13,8 @@ from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.scorers.base import StepScores
 from pipeline.scorers.registry import open_scorer
-from pipeline.scorers.settings import OpenAiScorerConfig, OwnConfig, QwenConfig, ScorerServers, ServedApi
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
+from pipeline.scorers.settings import OwnConfig, QwenConfig
 from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
 from tests.scorers.prm_server import CHAINS, chain, classes_folder, signs_offered
 from tests.scorers.published import PROBLEM, STEPS, qwen_prm

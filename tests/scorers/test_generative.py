@@ -23,7 +23,7 @@ from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
 from pipeline.scorers.generative.engine import GenerativeEngine
 from pipeline.scorers.generative.scorer import Generative
 from pipeline.scorers.registry import open_scorer, scorer_for
-from pipeline.scorers.settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
+from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
 from tests.engines.served import CONTEXT, MODEL, Server, served_beside
 from tests.judges.scripted import PROBLEM, STEPS, Answer, Scripted, always
 from tests.scorers.loaded import scored

@@ -15,7 +15,8 @@ from pipeline.config.score import ScorerConfig
 from pipeline.core.errors import EngineDied, PlaceError, PolicyError, UsageError
 from pipeline.core.records import ChainText
 from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
-from pipeline.scorers.settings import ModelEngine, OpenAiScorerConfig, OwnConfig, ScorerServers, ServedApi
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
+from pipeline.scorers.settings import ModelEngine, OwnConfig
 from tests.scorers import loaded
 from tests.scorers.prm_server import (
     CHAINS,

@@ -19,7 +19,7 @@ from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import step_scores, vote_of
 from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
-from pipeline.scorers.settings import GenerativeConfig, VerdictRead
+from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
 from pipeline.scorers.words import read_words, word_question, words_of
 
 

@@ -16,7 +16,7 @@ from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
 from pipeline.judges.model import PUBLISHED
 from pipeline.judges.templates.base import Template
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.settings import NAMES, GenerativeConfig, VerdictRead
+from pipeline.scorers.served_settings import NAMES, GenerativeConfig, VerdictRead
 
 if TYPE_CHECKING:
     pass
