@@ -4,7 +4,6 @@ URLs, else one that vLLM runs here. So placement, retries and messages are those
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipeline.config.fields import in_common
 from pipeline.config.label import SamplingConfig
@@ -17,9 +16,6 @@ from pipeline.judges.model import PUBLISHED
 from pipeline.judges.templates.base import Template
 from pipeline.scorers.base import Scorer, ScoringEngine
 from pipeline.scorers.served_settings import NAMES, GenerativeConfig, VerdictRead
-
-if TYPE_CHECKING:
-    pass
 
 OWN_NAMES: Mapping[str, str] = {
     **NAMES,
