@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Generic, TypeVar
@@ -107,7 +107,7 @@ class InOrder(Generic[T]):
 
     def __init__(self, emit: Callable[[T], None]) -> None:
         self._emit = emit
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._waiting: deque[tuple[Future[T], int]] = deque()
         self._bytes = 0
         self._failure: BaseException | None = None
@@ -120,29 +120,24 @@ class InOrder(Generic[T]):
 
     def put_later(self, result: "Future[T]", size: int) -> None:
         """Add a result that becomes known later. Blocks while too many results wait. Raises like `put`."""
-        with self._lock:
+        with self._changed:
             self._waiting.append((result, size))
             self._bytes += size
         result.add_done_callback(self._advance)
-        while len(self._waiting) > MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
-            self._await_oldest()
-        self._raise_failure()
+        self._wait_until(lambda: len(self._waiting) <= MAX_WAITING and self._bytes <= MAX_WAITING_BYTES)
 
     def finish(self) -> None:
         """Wait until all results are emitted. Raises like `put`."""
-        while self._waiting:
-            self._await_oldest()
-        self._raise_failure()
+        self._wait_until(lambda: not self._waiting)
 
-    def _await_oldest(self) -> None:
-        with self._lock:
-            oldest = [self._waiting[0][0]] if self._waiting else []
-        wait(oldest)
-        self._advance()
-        self._raise_failure()
+    def _wait_until(self, reached: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None or reached())
+        if self._failure is not None:
+            raise self._failure
 
-    def _advance(self, _known: "Future[T] | None" = None) -> None:
-        with self._lock:
+    def _advance(self, _known: "Future[T]") -> None:
+        with self._changed:
             try:
                 while self._failure is None and self._waiting and self._waiting[0][0].done():
                     result, size = self._waiting.popleft()
@@ -150,10 +145,7 @@ class InOrder(Generic[T]):
                     self._emit(result.result())
             except BaseException as error:  # noqa: BLE001 - an executor drops the errors of callbacks; `put` raises them instead
                 self._failure = error
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+            self._changed.notify_all()
 
 
 class _Slowly:
