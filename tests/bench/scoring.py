@@ -21,7 +21,8 @@ from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.own import Own
 from pipeline.scorers.settings import ModelEngine, OwnConfig
 from pipeline.train.model import new_model
-from tests.scorers.readers import chain_text, engine_by
+from tests.scorers.loaded import chain
+from tests.scorers.readers import engine_by
 
 CHAINS, ROUNDS = 500, 5
 """The engines take turns, so that other work on the machine disturbs both."""
@@ -80,7 +81,7 @@ def random_chain(number: int, rng: np.random.Generator, steps: tuple[int, int]) 
         words = rng.choice(SENTENCE.split(), size=int(rng.integers(*WORDS)))
         return " ".join([*words, str(rng.integers(1000)), "=", f"{rng.integers(1000)}."])
 
-    return chain_text(number, f"{sentence()} {sentence()}", [sentence() for _ in range(int(rng.integers(*steps)))])
+    return chain(number, f"{sentence()} {sentence()}", *[sentence() for _ in range(int(rng.integers(*steps)))])
 
 
 async def _whole(scorer: Own, asked: Sequence[ChainText]) -> None:
@@ -147,7 +148,7 @@ async def _step_by_step(engine: ScoringEngine) -> None:
     try:
         await engine.start()
         for end in range(1, LONG_STEPS + 1):
-            prefixes = [chain_text(at, chain.problem, chain.steps[:end]) for at, chain in enumerate(whole)]
+            prefixes = [chain(at, each.problem, *each.steps[:end]) for at, each in enumerate(whole)]
             found = await engine.score(prefixes)
             read += sum(each.n_tokens for each in found)
             computed += sum(each.n_computed for each in found)

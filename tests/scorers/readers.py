@@ -1,6 +1,6 @@
 """Random tiny models of each kind that both engines read, and chains for them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
-from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.scorers.local import LocalEngine
@@ -24,6 +23,7 @@ from pipeline.scorers.settings import (
     RlhflowConfig,
 )
 from pipeline.train.model import new_model
+from tests.scorers.loaded import chain
 from tests.scorers.published import llama_prm, mistral_prm, qwen_prm
 from tests.tiny.policy import ASSET
 
@@ -74,20 +74,13 @@ def engine_by(
     return LocalEngine(chosen, around, newest_only=newest_only)
 
 
-def chain_text(number: int, problem: str, steps: Sequence[str]) -> ChainText:
-    prefixes = (content_id("prefix", problem, *steps[: at + 1]) for at in range(len(steps)))
-    return ChainText(
-        chain_id=f"c{number}", problem_id=problem, problem=problem, steps=tuple(steps), prefix_ids=tuple(prefixes)
-    )
-
-
 def chains(count: int, *, steps: int = 5) -> list[ChainText]:
     """Chains of different lengths about different problems, of characters that the tiny policy knows."""
     return [
-        chain_text(
+        chain(
             number,
             f"{number}+{number * 3}*2-{number % 7}",
-            [f"{number * step}+{step}={number * step + step}" for step in range(1, steps + 1 - number % 3)],
+            *[f"{number * step}+{step}={number * step + step}" for step in range(1, steps + 1 - number % 3)],
         )
         for number in range(count)
     ]

@@ -20,7 +20,8 @@ from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.scorers.base import TOO_LONG, StepScores, wrong_scores
 from pipeline.scorers.local import LocalEngine
 from pipeline.scorers.settings import ModelEngine
-from tests.scorers.readers import CAUSAL, MODELS, chain_text, chains, engine_by, made
+from tests.scorers.loaded import chain
+from tests.scorers.readers import CAUSAL, MODELS, chains, engine_by, made
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
@@ -104,7 +105,7 @@ def test_it_counts_what_it_computes(both: Both) -> None:
 
 def test_the_newest_step_alone_is_read_with_the_prefix_cache(newest: Both) -> None:
     """Chains that grow: what is in whole blocks is computed once."""
-    whole = chain_text(7, "7+8*9-2+11*3", [f"{step}+{step * 7}*3={step + step * 21}" for step in range(2, 11)])
+    whole = chain(7, "7+8*9-2+11*3", *[f"{step}+{step * 7}*3={step + step * 21}" for step in range(2, 11)])
     prefixes = [
         replace(whole, steps=whole.steps[:end], prefix_ids=whole.prefix_ids[:end])
         for end in range(1, len(whole.steps) + 1)
@@ -119,7 +120,7 @@ def test_the_newest_step_alone_is_read_with_the_prefix_cache(newest: Both) -> No
 
 
 def test_steps_beyond_the_context_have_no_score_and_others_do(both: Both) -> None:
-    asked = [chain_text(1, "1+2", ["1+2=3"] * 200), *chains(3)]
+    asked = [chain(1, "1+2", *["1+2=3"] * 200), *chains(3)]
     found = both.by_vllm(asked)
     assert wrong_scores(found, asked) == ""
     assert found[0].fault == TOO_LONG
