@@ -206,10 +206,27 @@ class EngineNeeds:
 
 
 class OnDevices(Protocol):
-    """What a policy or a scorer needs of the devices of its workers. The defaults are for one that uses no device."""
+    """What a policy or a scorer loads, and what it needs of the devices of its workers. The defaults are for one that uses no
+    device."""
 
     loads_model: bool = False
     """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
+
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
+
+        Raises PolicyError as `Engine.start` does.
+        """
+        return
+
+    def fingerprint(self) -> str:
+        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
+        UsageError where a setting names a model folder that cannot be one."""
+        return ""
+
+    def identity(self) -> Mapping[str, object]:
+        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
+        return {}
 
     def devices(self) -> int | None:
         """Number of remote devices that serve the model. None: it runs on the worker's own devices."""
@@ -263,22 +280,6 @@ class Policy(OnDevices, Protocol):
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         """What is needed to build prompts, without loading the policy. Raises PolicyError."""
         ...
-
-    async def fetch(self) -> None:
-        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
-
-        Raises PolicyError as `Engine.start` does.
-        """
-        return
-
-    def fingerprint(self) -> str:
-        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
-        UsageError where a setting names a model folder that cannot be one."""
-        return ""
-
-    def identity(self) -> Mapping[str, object]:
-        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
-        return {}
 
     def world(self) -> WorldSettings | None:
         """The made-up world that its chains come from. None: it has a model."""

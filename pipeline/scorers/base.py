@@ -85,18 +85,6 @@ class Scorer(OnDevices, Protocol):
         scores a chain after every step; what is common with earlier chains may come from a cache."""
         ...
 
-    async def fetch(self) -> None:
-        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
-
-        Raises PolicyError as `ScoringEngine.start` does.
-        """
-        return
-
-    def fingerprint(self) -> str:
-        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
-        UsageError where a setting names a model folder that cannot be one."""
-        return ""
-
     def warnings(self, data: DataConfig) -> Sequence[str]:
         """What is worse for the scores than it need be, with steps of texts that these settings divide; as far as it is known
         without loading anything."""
@@ -113,10 +101,6 @@ class Scorer(OnDevices, Protocol):
     def with_tensor_parallel(self, gpus: int) -> ScorerConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""
         return self.settings
-
-    def identity(self) -> Mapping[str, object]:
-        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
-        return {}
 
 
 def unscored(steps: int, fault: str) -> StepScores:
