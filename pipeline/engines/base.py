@@ -90,6 +90,28 @@ class Engine(PolicyFacts, Protocol):
         ...
 
 
+class ChainEngine(Protocol):
+    """What engines of scorers and of judges have in common. One engine serves many calls at once, in one event loop."""
+
+    @property
+    def model(self) -> str:
+        """Identity of the model, as written to the column `model`. Known after `start`."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """The number of chains that keep the engine busy. Known after `start`."""
+        ...
+
+    async def start(self) -> None:
+        """Load the model. Raises as `Engine.start` does, and UsageError for a model or a setting that cannot be used."""
+        ...
+
+    async def close(self) -> None:
+        """Free the device. Safe to call twice and after a failed start."""
+        ...
+
+
 class BatchEngine(Engine):
     """Base class for your own engine: a subclass implements `complete`, which answers a batch of requests.
 

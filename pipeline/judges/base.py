@@ -12,33 +12,15 @@ from typing import Any, ClassVar, Protocol
 from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind
-from pipeline.engines.base import Engine, Surroundings
+from pipeline.engines.base import ChainEngine, Engine, Surroundings
 from pipeline.judges.verdicts import unwritten
 
 
-class JudgingEngine(Protocol):
-    """Writes critiques. One engine serves many calls of `critiques` at once, in one event loop."""
-
-    @property
-    def model(self) -> str:
-        """Identity of what writes, as in the column `model`. Known after `start`."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """The number of chains that keep the engine busy. Known after `start`."""
-        ...
-
-    async def start(self) -> None:
-        """Load the model. Raises as `Engine.start` does."""
-        ...
+class JudgingEngine(ChainEngine, Protocol):
+    """Writes critiques."""
 
     async def critiques(self, chain: ChainText) -> Sequence[Critique]:
         """The critiques of a chain: `judge.votes` of them. Raises EngineDied when the engine stops working."""
-        ...
-
-    async def close(self) -> None:
-        """Free the device. Safe to call twice and after a failed start."""
         ...
 
 

@@ -19,7 +19,7 @@ from pipeline.core.records import FAILED as FAILED
 from pipeline.core.records import TOO_LONG as TOO_LONG
 from pipeline.core.records import UNREADABLE as UNREADABLE
 from pipeline.core.records import ChainText
-from pipeline.engines.base import OnDevices, Policy, Surroundings
+from pipeline.engines.base import ChainEngine, OnDevices, Policy, Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,30 +41,11 @@ class StepScores:
     n_computed: int = 0
 
 
-class ScoringEngine(Protocol):
-    """Scores chains. One engine serves many calls of `score` at once, in one event loop."""
-
-    @property
-    def model(self) -> str:
-        """Identity of the model, as written to the column `model`."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """The number of chains that keep the engine busy. Known after `start`."""
-        ...
-
-    async def start(self) -> None:
-        """Load the model. Raises PlaceError when this machine is to blame, PolicyError or UsageError when the model or a
-        setting is."""
-        ...
+class ScoringEngine(ChainEngine, Protocol):
+    """Scores chains."""
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         """The scores of each chain, in the order given. Raises EngineDied when the engine stops working."""
-        ...
-
-    async def close(self) -> None:
-        """Free the device. Safe to call twice and after a failed start."""
         ...
 
 
