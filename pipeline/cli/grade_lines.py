@@ -85,7 +85,7 @@ def grade_lines(config: GradeConfig) -> int:
 
 def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None]) -> None:
     with checker_for(config.grader) as checker, _threads(config.grader.processes) as threads:
-        slowly = _Slowly(checker)
+        parses = lru_cache(maxsize=GOLDS_REMEMBERED)(checker.parses)
         in_order = InOrder(emit)
         for number, line in _numbered(stream, config.input):
             case, size = read_case(number, line), len(line or b"")
@@ -93,7 +93,7 @@ def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None
             if case.error or (grade and grade.verdict is not Verdict.UNPARSEABLE):
                 in_order.put(finish_line(case, grade), size)
             else:
-                in_order.put_later(threads.submit(slowly.result, case), size)
+                in_order.put_later(threads.submit(_slowly, checker, parses, case), size)
         in_order.finish()
 
 
@@ -148,20 +148,14 @@ class InOrder(Generic[T]):
             self._changed.notify_all()
 
 
-class _Slowly:
-    """Makes results that need a child process: verdicts, or the error of a line that cannot be graded."""
-
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-        self._parses = lru_cache(maxsize=GOLDS_REMEMBERED)(checker.parses)
-
-    def result(self, case: Case) -> Result:
-        assert case.asked is not None
-        grade = in_time(self._checker, case.asked)
-        if grade.verdict is not Verdict.UNPARSEABLE:
-            return finish_line(case, grade)
-        unread = [gold for gold in case.asked.golds if not self._parses(gold)]
-        return finish_line(case, grade, gold_error(case, unread) if unread else "")
+def _slowly(checker: Checker, parses: Callable[[str], bool], case: Case) -> Result:
+    """The result of a line that needs a child process: its verdict, or the error of one that cannot be graded."""
+    assert case.asked is not None
+    grade = in_time(checker, case.asked)
+    if grade.verdict is not Verdict.UNPARSEABLE:
+        return finish_line(case, grade)
+    unread = [gold for gold in case.asked.golds if not parses(gold)]
+    return finish_line(case, grade, gold_error(case, unread) if unread else "")
 
 
 @contextlib.contextmanager
