@@ -22,7 +22,7 @@ from pipeline.cli.command import Command
 from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
 from pipeline.cli.options import conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
-from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
+from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, default_of, describe_settings
 from pipeline.core.formatting import listed
 from pipeline.runtime.objects import REGISTRIES
 
@@ -78,7 +78,6 @@ class Setting:
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
     """The settings of a section and of its subsections, in the order of the schema."""
     found: list[Setting] = []
-    example = _defaults(schema)
     for each in describe_settings(schema):
         key = f"{prefix}{each.name}"
         if dataclasses.is_dataclass(each.kind):
@@ -90,7 +89,7 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
                 Setting(
                     key=key,
                     values=_values(each),
-                    default=_written(example[each.name]),
+                    default=_written(default_of(schema, each.name)),
                     meaning=meaning,
                     marks=each.marks,
                     choices=_choices(each.kind),
@@ -130,8 +129,8 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
 
 
 def _with_default(setting: Setting, defaults: Defaults) -> Setting:
-    found = defaults.default_of(setting.key, setting.of)
-    return dataclasses.replace(setting, default=_short(found.value), others=found.others) if found else setting
+    found = defaults.of(setting.key, setting.of)
+    return dataclasses.replace(setting, default=_short(found[0]), others=found[1]) if found else setting
 
 
 def _schema_settings(command: Command, plugins: bool) -> Iterator[tuple[str, Sequence[Setting]]]:
@@ -342,16 +341,6 @@ def _kind_meaning(kind: Any) -> str:
         if isinstance(each, type) and issubclass(each, Enum):
             return " ".join((each.__doc__ or "").split())
     return ""
-
-
-def _defaults(schema: type) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for field in dataclasses.fields(schema):
-        if field.default is not dataclasses.MISSING:
-            found[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory()
-    return found
 
 
 def _written(value: object) -> str:
