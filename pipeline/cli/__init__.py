@@ -12,8 +12,7 @@ from pipeline.cli.label import GROW, LABEL
 from pipeline.cli.opinions import CHECK, JUDGE, SCORE
 from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH
-from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS
-from pipeline.cli.train import TRAIN
+from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS, TRAIN
 from pipeline.core.errors import StepvalueError
 
 COMMANDS: dict[str, Command] = {command.name: command for command in (
