@@ -47,7 +47,8 @@ def _to_file(config: ScoreConfig) -> int:
 
     with interruptible():
         scored = score_to_file(config)
-    lines = [_scored(scored.steps, scored.chains, config.out), *_calibrated(config), *_unscored(scored.unscored)]
+    steps, chains, unscored = scored.steps, scored.chains, scored.unscored
+    lines = [*_score_lines(config, steps=steps, chains=chains, where=config.out, unscored=unscored)]
     if scored.left_out.rows:
         lines.append(f"left out: {format_count(scored.left_out.rows, 'row')}, the first: {scored.left_out.first}")
     write_lines(lines)
@@ -55,40 +56,32 @@ def _to_file(config: ScoreConfig) -> int:
 
 
 def _scoring_ended(config: ScoreConfig, found: "Summary") -> bool:
-    tally, chains = found.tally, found.added["chains"]
-    lines = [_scored(tally["steps"], tally["chains"], f"{found.run_dir}/scores"), *_calibrated(config)]
-    lines += _unscored(
-        {"too_long": tally["too_long"], "unreadable": tally["unreadable"], "failed": tally["engine_failed"]}
-    )
+    tally, chains, where = found.tally, found.added["chains"], f"{found.run_dir}/scores"
+    unscored = {"too_long": tally["too_long"], "unreadable": tally["unreadable"], "failed": tally["engine_failed"]}
+    lines = [*_score_lines(config, steps=tally["steps"], chains=tally["chains"], where=where, unscored=unscored)]
     lines += ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
     write_lines(lines)
     return tally["steps"] > 0
 
 
-def _calibrated(config: ScoreConfig) -> list[str]:
-    if config.calibration is None:
-        return []
-    from pipeline.scorers.calibration_file import read_calibration
+def _score_lines(
+    config: ScoreConfig, *, steps: int, chains: int, where: str, unscored: Mapping[str, int]
+) -> Iterator[str]:
+    """What has scores, and where they are; `unscored`: chains with a step without a score, by reason."""
+    yield f"scored {format_count(steps, 'step')} of {format_count(chains, 'chain')}: {where}"
+    if config.calibration is not None:
+        from pipeline.scorers.calibration_file import read_calibration
 
-    made_from = read_calibration(config.calibration).made_from
-    policy, other = made_from.policy, f" (made for scores of {made_from.model})" if config.other_model else ""
-    return [
-        f"calibrated by {config.calibration}{other}: scores are V, P(correct final answer), under the policy {policy}; the "
-        "model's own are in raw_step_scores"
-    ]
-
-
-def _scored(steps: int, chains: int, where: str) -> str:
-    return f"scored {format_count(steps, 'step')} of {format_count(chains, 'chain')}: {where}"
-
-
-def _unscored(by_reason: Mapping[str, int]) -> list[str]:
-    return [
-        f"no score, because {WHY_UNSCORED.get(fault, fault)}: {format_count(chains, 'chain')} (n_scored: number of scored "
-        "steps)"
-        for fault, chains in by_reason.items()
-        if chains
-    ]
+        made_from = read_calibration(config.calibration).made_from
+        policy, other = made_from.policy, f" (made for scores of {made_from.model})" if config.other_model else ""
+        yield (
+            f"calibrated by {config.calibration}{other}: scores are V, P(correct final answer), under the policy {policy}; the "
+            "model's own are in raw_step_scores"
+        )
+    for fault, count in unscored.items():
+        if count:
+            why = WHY_UNSCORED.get(fault, fault)
+            yield f"no score, because {why}: {format_count(count, 'chain')} (n_scored: number of scored steps)"
 
 
 SCORING: Work[ScoreConfig, "Summary"] = Work(

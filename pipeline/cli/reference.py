@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -286,15 +287,9 @@ def _marks(setting: Setting) -> str:
 
 def _comment(file: Path) -> str:
     """The first paragraph of comments of a file."""
-    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("# @")]
-    while lines and not lines[0]:
-        lines.pop(0)
-    said = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        said.append(line.lstrip("# "))
-    return " ".join(said)
+    lines = (line for line in file.read_text("utf-8").splitlines() if not line.startswith("# @"))
+    said = takewhile(lambda line: line.startswith("#"), dropwhile(lambda line: not line, lines))
+    return " ".join(line.lstrip("# ") for line in said)
 
 
 def _values(setting: SettingInfo) -> str:

@@ -109,11 +109,12 @@ def _content(file: str) -> str:
 def _refuse_unusable(file: str, text: str, *, show_answer: bool) -> None:
     """Raise UsageError unless the fields of a template are those that it needs."""
     has = {found[1] for found in _FIELD.finditer(text)}
+    fields = ", ".join(f"{{{field}}}" for field in _FIELDS)
     for unknown in _UNKNOWN.finditer(text):
         if unknown[1] not in _FIELDS:
             line = text.count("\n", 0, unknown.start()) + 1
             raise UsageError(
-                f"{_SETTING}={file}, line {line}: {{{unknown[1]}}} is no field: use {_listed()}, or write "
+                f"{_SETTING}={file}, line {line}: {{{unknown[1]}}} is no field: use {fields}, or write "
                 f"{{ {unknown[1]} }} where no field is meant"
             )
     if "problem" not in has:
@@ -129,7 +130,3 @@ def _refuse_unusable(file: str, text: str, *, show_answer: bool) -> None:
             f"judge.show_answer=true, but {_SETTING}={file} has no {{answer}}: write it where the known answer stands, or "
             "leave judge.show_answer out"
         )
-
-
-def _listed() -> str:
-    return ", ".join(f"{{{field}}}" for field in _FIELDS)
