@@ -20,7 +20,7 @@ from pipeline.scorers.generative.votes import step_scores, vote_of
 from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
-from pipeline.scorers.words import read_words, word_question, words_of
+from pipeline.scorers.words import read_words, word_question
 
 
 class GenerativeEngine:
@@ -73,9 +73,11 @@ class GenerativeEngine:
         shared = next((at for at, (one, other) in enumerate(zip(good, bad, strict=False)) if one != other), None)
         if shared is None or shared < len(prompt):
             return None
-        pair = words_of(self._text_engine.tokenizer, TokenPair(good=good[shared], bad=bad[shared]))
+        pair, tokenizer = TokenPair(good=good[shared], bad=bad[shared]), self._text_engine.tokenizer
         try:
-            read = await read_words(self._questions, pair, good[:shared], name=chain.chain_id, home=chain.problem_id)
+            read = await read_words(
+                self._questions, tokenizer, pair, good[:shared], name=chain.chain_id, home=chain.problem_id
+            )
         except ServerError:
             return None
         return read.score
