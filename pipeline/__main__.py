@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline import __version__
@@ -29,16 +29,16 @@ from pipeline.core.formatting import listed, plain_lines
 from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Invocation:
     """A parsed command line. `options`: name -> value, of those that take a value."""
 
-    overrides: list[str]
-    options: dict[str, str]
-    sweeps: bool
-    show_config: bool
-    show_help: bool
-    show_all: bool
+    overrides: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    sweeps: bool = False
+    show_config: bool = False
+    show_help: bool = False
+    show_all: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -144,42 +144,33 @@ def _print_error(line: str) -> None:
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:
-    options = {f"--{flag}": flag for flag in command.flags}
-    overrides = []
-    values: dict[str, str] = {}
-    sweeps = show_config = show_help = show_all = False
+    flags = {f"--{flag}": flag for flag in command.flags}
+    found = Invocation()
     words = iter(arguments)
     for word in words:
         if word in ("-h", "--help"):
-            show_help = True
+            found.show_help = True
         elif word == "--help-all":
-            show_all = True
+            found.show_all = True
         elif word in ("--cfg", "-c"):
             if next(words, "job") != "job":
                 raise UsageError("--cfg takes one value: --cfg job")
-            show_config = True
+            found.show_config = True
         elif word == "--cfg=job":
-            show_config = True
+            found.show_config = True
         elif (option := SHORT.get(name := word.partition("=")[0], name)) in VALUED_OPTIONS:
-            values[option] = word.partition("=")[2] if "=" in word else next(words, "")
-            if not values[option] or values[option].startswith("-"):
+            value = found.options[option] = word.partition("=")[2] if "=" in word else next(words, "")
+            if not value or value.startswith("-"):
                 raise UsageError(f"{option} takes a value: {option} {VALUED_OPTIONS[option]}")
         elif word in (MULTIRUN, SHORT_MULTIRUN):
-            sweeps = True
-        elif word in options:
-            overrides.append(f"{options[word]}=true")
+            found.sweeps = True
+        elif word in flags:
+            found.overrides.append(f"{flags[word]}=true")
         elif word.startswith("-"):
             raise UsageError(_no_option(command, word))
         else:
-            overrides.append(word)
-    return Invocation(
-        overrides=overrides,
-        options=values,
-        sweeps=sweeps,
-        show_config=show_config,
-        show_help=show_help,
-        show_all=show_all,
-    )
+            found.overrides.append(word)
+    return found
 
 
 def _no_option(command: Command, word: str) -> str:

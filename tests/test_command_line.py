@@ -11,8 +11,8 @@ import yaml
 import pipeline
 from pipeline.__main__ import compose_label, main
 from pipeline.cli import COMMANDS
-from pipeline.cli.check import CHECK
 from pipeline.cli.compose import compose
+from pipeline.cli.opinions import CHECK
 from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig

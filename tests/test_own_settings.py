@@ -16,8 +16,7 @@ from omegaconf import OmegaConf
 
 from pipeline.__main__ import compose_label, main
 from pipeline.cli.compose import compose
-from pipeline.cli.grow import GROW
-from pipeline.cli.label import LABEL
+from pipeline.cli.label import GROW, LABEL
 from pipeline.cli.own_settings import Given, flat, nested
 from pipeline.config.label import LabelConfig
 from pipeline.config.words import quote, setting_word

@@ -4,17 +4,13 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 """
 
 from pipeline.cli.before import DOCTOR, PLAN
-from pipeline.cli.check import CHECK
 from pipeline.cli.command import Command
 from pipeline.cli.grade import GRADE
-from pipeline.cli.grow import GROW
-from pipeline.cli.judge import JUDGE
-from pipeline.cli.label import LABEL
-from pipeline.cli.score import SCORE
+from pipeline.cli.label import GROW, LABEL
+from pipeline.cli.opinions import CHECK, JUDGE, SCORE
 from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
 from pipeline.cli.search import SEARCH
-from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS
-from pipeline.cli.train import TRAIN
+from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS, TRAIN
 
 COMMANDS: dict[str, Command] = {command.name: command for command in (
     DOCTOR, PLAN, LABEL, STATUS, CHAINS, GROW, JUDGE, CHECK, RELABEL, REGRADE, AUDIT,

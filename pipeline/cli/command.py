@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pipeline.core.errors import Interrupted
 from pipeline.core.formatting import plain_lines
@@ -113,11 +113,15 @@ def write_out(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError as error:
-        # The buffered rest must not fail again when Python flushes the stream at exit.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        drop_rest(sys.stdout)
         raise SystemExit(1) from error
+
+
+def drop_rest(stream: IO[Any]) -> None:
+    """What is left in the buffer of a stream that cannot be written must not fail again when Python flushes it at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 class Interruption(KeyboardInterrupt):

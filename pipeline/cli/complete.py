@@ -68,17 +68,16 @@ def completion_script(arguments: Sequence[str]) -> str:
 
 def completion_lines(words: Sequence[str]) -> str:
     """The output of `__complete` for the words after the program's name. The last word is unfinished."""
-    candidates = _candidates(words or [""])
-    return "".join(f"{word}\t{meaning}\n" if meaning else f"{word}\n" for word, meaning in candidates)
+    *before, word = words or [""]
+    return "".join(
+        f"{found}\t{meaning}\n" if meaning else f"{found}\n"
+        for found, meaning in _candidates(before, word)
+        if found.startswith(word) or found == FILES
+    )
 
 
-def _candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Candidates for the last word, each with its meaning."""
-    *before, word = words
-    yield from ((found, meaning) for found, meaning in _all(before, word) if found.startswith(word) or found == FILES)
-
-
-def _all(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
+def _candidates(before: Sequence[str], word: str) -> Iterator[tuple[str, str]]:
+    """What the last word may be, and more, each with its meaning."""
     if not before:
         yield from ((name, command.summary) for name, command in all_commands().items())
         yield COMPLETION, SUMMARY

@@ -142,16 +142,14 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         schema=schema,
         elsewhere=elsewhere | own_elsewhere(command, written),
         groups=groups(command, given.folder),
-        choosing={
-            key: name
-            for section in sections
-            if section not in options
-            for key, name in choosing_settings(section).items()
-        },
     )
     texts = text_keys(schema).union(*(texts_elsewhere(section) for section in sections))
     parsed = [_parsed(text, texts, open_keys(schema)) for text in overrides]
     checked, remarks = check_overrides(parsed, everything)
+    choosing = {
+        section: name for section in sections for key, name in choosing_settings(section).items() if key in typed
+    }
+    checked += [f"{section}={name}" for section, name in choosing.items() if section not in {**options, **typed}]
 
     def implementation(section: str, option: str) -> str:
         if given.folder is None:

@@ -5,14 +5,14 @@ slowly, so help and the pages of settings do not use it. A test compares both.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline.cli.command import Command
 from pipeline.cli.options import conf_folder, implementation_of, offered_groups, options_of, usual_options
 from pipeline.config.changes import Change
-from pipeline.config.fields import describe_settings
+from pipeline.config.fields import default_of, describe_settings
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.runtime.objects import REGISTRIES
 
@@ -27,12 +27,6 @@ class OtherDefault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Default:
-    value: object
-    others: tuple[OtherDefault, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
     """`usual`: dotted key -> value without any option. `by_option`: (group, option) -> the values with that option alone.
     `options`: the option of each group that is taken where none is named. `open`: groups of implementations of which none is
@@ -43,9 +37,10 @@ class Defaults:
     options: Mapping[str, str]
     open: frozenset[str]
 
-    def default_of(self, key: str, implementations: tuple[str, ...]) -> Default | None:
-        """The default of a setting. `implementations`: those that have the setting, where not all of its section have it. If
-        the usual one is not among them, the default is that of the first option that is. None if there is no such option."""
+    def of(self, key: str, implementations: tuple[str, ...]) -> tuple[object, tuple[OtherDefault, ...]] | None:
+        """The default of a setting, and others with options of groups. `implementations`: those that have it, where not all of
+        its section have it. If the usual one is not among them, the default is that of the first option that is. None if there
+        is no such option."""
         section = key.partition(".")[0]
 
         def fits(group: str, option: str) -> bool:
@@ -65,10 +60,8 @@ class Defaults:
             value = next(iter(found.values()))
         else:
             return None
-        if names:
-            # That an option sets its own name is no news.
-            return Default(value=value)
-        return Default(value=value, others=tuple(_grouped(found, value)))
+        # That an option sets its own name is no news.
+        return value, () if names else _grouped(found, value)
 
 
 def defaults_of(command: Command, *, plugins: bool) -> Defaults:
@@ -107,21 +100,18 @@ def _schema_values(schema: Any, section: str) -> dict[str, object]:
     """Dotted key -> default, of a dataclass or of an instance that is the default of a setting."""
     found: dict[str, object] = {}
     for field in dataclasses.fields(schema):
-        made: Any = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        made = default_of(schema, field.name)
         key = f"{section}.{field.name}"
         found |= _schema_values(made, key) if dataclasses.is_dataclass(made) else flatten_settings(key, made)
     return found
 
 
-def _grouped(found: Mapping[tuple[str, str], object], usual: object) -> Iterator[OtherDefault]:
+def _grouped(found: Mapping[tuple[str, str], object], usual: object) -> tuple[OtherDefault, ...]:
     """The values that differ from the usual one. Options of a group that have the same value are together."""
-    groups: list[OtherDefault] = []
+    groups: dict[tuple[str, str], OtherDefault] = {}
     for (group, option), value in found.items():
-        if value == usual:
-            continue
-        same = next((each for each in groups if each.group == group and each.value == value), None)
-        if same is None:
-            groups.append(OtherDefault(group=group, options=(option,), value=value))
-        else:
-            groups[groups.index(same)] = dataclasses.replace(same, options=(*same.options, option))
-    return iter(groups)
+        if value != usual:
+            same = groups.get((group, repr(value)))
+            options = (*same.options, option) if same else (option,)
+            groups[group, repr(value)] = OtherDefault(group=group, options=options, value=value)
+    return tuple(groups.values())

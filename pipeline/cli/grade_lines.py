@@ -6,19 +6,18 @@ at once.
 """
 
 import contextlib
-import os
 import signal
 import sys
+import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Generic, TypeVar
 
-from pipeline.cli.command import interrupt_on
-from pipeline.cli.ordered import InOrder
+from pipeline.cli.command import drop_rest, interrupt_on
 from pipeline.config.label import GradeConfig
 from pipeline.core.errors import InputError, Interrupted, StoreError, UsageError
 from pipeline.core.records import Verdict
@@ -33,6 +32,10 @@ from pipeline.storage.outputs import atomic_file
 STANDARD = "-"
 GOLDS_REMEMBERED = 4096
 _PACKED = (".gz", ".zst")
+MAX_WAITING = 10_000
+MAX_WAITING_BYTES = 64 * 2**20
+"""The sum of the sizes that are given with the results. One more result may wait."""
+T = TypeVar("T")
 
 
 class _Account:
@@ -82,7 +85,7 @@ def grade_lines(config: GradeConfig) -> int:
 
 def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None]) -> None:
     with checker_for(config.grader) as checker, _threads(config.grader.processes) as threads:
-        slowly = _Slowly(checker)
+        parses = lru_cache(maxsize=GOLDS_REMEMBERED)(checker.parses)
         in_order = InOrder(emit)
         for number, line in _numbered(stream, config.input):
             case, size = read_case(number, line), len(line or b"")
@@ -90,24 +93,69 @@ def _grade(stream: IO[bytes], config: GradeConfig, emit: Callable[[Result], None
             if case.error or (grade and grade.verdict is not Verdict.UNPARSEABLE):
                 in_order.put(finish_line(case, grade), size)
             else:
-                in_order.put_later(threads.submit(slowly.result, case), size)
+                in_order.put_later(threads.submit(_slowly, checker, parses, case), size)
         in_order.finish()
 
 
-class _Slowly:
-    """Makes results that need a child process: verdicts, or the error of a line that cannot be graded."""
+class InOrder(Generic[T]):
+    """Calls `emit` with every result in the order of `put` and `put_later`, one call at a time.
 
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-        self._parses = lru_cache(maxsize=GOLDS_REMEMBERED)(checker.parses)
+    Results may be computed out of order. The thread that finishes the next result emits it, together with the known results
+    after it. So a producer that waits for input does not delay results. The number and the bytes of waiting results are
+    bounded. A failure is raised in the thread that puts. Only one thread may put.
+    """
 
-    def result(self, case: Case) -> Result:
-        assert case.asked is not None
-        grade = in_time(self._checker, case.asked)
-        if grade.verdict is not Verdict.UNPARSEABLE:
-            return finish_line(case, grade)
-        unread = [gold for gold in case.asked.golds if not self._parses(gold)]
-        return finish_line(case, grade, gold_error(case, unread) if unread else "")
+    def __init__(self, emit: Callable[[T], None]) -> None:
+        self._emit = emit
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[Future[T], int]] = deque()
+        self._bytes = 0
+        self._failure: BaseException | None = None
+
+    def put(self, result: T, size: int) -> None:
+        """Add a known result. Raises the error that `emit` or an earlier result has raised."""
+        known: Future[T] = Future()
+        known.set_result(result)
+        self.put_later(known, size)
+
+    def put_later(self, result: "Future[T]", size: int) -> None:
+        """Add a result that becomes known later. Blocks while too many results wait. Raises like `put`."""
+        with self._changed:
+            self._waiting.append((result, size))
+            self._bytes += size
+        result.add_done_callback(self._advance)
+        self._wait_until(lambda: len(self._waiting) <= MAX_WAITING and self._bytes <= MAX_WAITING_BYTES)
+
+    def finish(self) -> None:
+        """Wait until all results are emitted. Raises like `put`."""
+        self._wait_until(lambda: not self._waiting)
+
+    def _wait_until(self, reached: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._failure is not None or reached())
+        if self._failure is not None:
+            raise self._failure
+
+    def _advance(self, _known: "Future[T]") -> None:
+        with self._changed:
+            try:
+                while self._failure is None and self._waiting and self._waiting[0][0].done():
+                    result, size = self._waiting.popleft()
+                    self._bytes -= size
+                    self._emit(result.result())
+            except BaseException as error:  # noqa: BLE001 - an executor drops the errors of callbacks; `put` raises them instead
+                self._failure = error
+            self._changed.notify_all()
+
+
+def _slowly(checker: Checker, parses: Callable[[str], bool], case: Case) -> Result:
+    """The result of a line that needs a child process: its verdict, or the error of one that cannot be graded."""
+    assert case.asked is not None
+    grade = in_time(checker, case.asked)
+    if grade.verdict is not Verdict.UNPARSEABLE:
+        return finish_line(case, grade)
+    unread = [gold for gold in case.asked.golds if not parses(gold)]
+    return finish_line(case, grade, gold_error(case, unread) if unread else "")
 
 
 @contextlib.contextmanager
@@ -176,10 +224,7 @@ def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
             stream.write(text)
             stream.flush()
         except OSError:
-            # The buffered rest must not fail again when Python flushes the stream at exit.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            drop_rest(stream)
             raise
 
     return _named_errors(write_all, name)

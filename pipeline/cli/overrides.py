@@ -4,7 +4,7 @@ Settings are checked by it before Hydra reads them: a typo gives one line with t
 
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +16,7 @@ from pipeline.cli.command import Command
 from pipeline.cli.options import implementation_of, named_implementation, usual_options
 from pipeline.cli.own_settings import OwnSettings
 from pipeline.config.changes import Change, change_type
-from pipeline.config.fields import REFUSED, ChosenSettings, Mark, Settings, describe_settings
+from pipeline.config.fields import REFUSED, ChosenSettings, Mark, SettingInfo, Settings, describe_settings
 from pipeline.config.recorded_settings import RUN_RECORD, refuse_missing
 from pipeline.core.errors import UnknownSetting, UsageError
 from pipeline.core.formatting import listed
@@ -37,12 +37,11 @@ class Owner:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:
     """What a command line may contain: the settings of `schema`, the options of `groups`, and settings of implementations that
-    are not chosen (`elsewhere`). `choosing`: dotted key -> implementation, for settings that choose one when they are given."""
+    are not chosen (`elsewhere`)."""
 
     schema: type
     groups: Mapping[str, Sequence[str]]
     elsewhere: Mapping[str, Owner]
-    choosing: Mapping[str, str]
 
 
 def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], list[str]]:
@@ -78,9 +77,7 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
         elif key in lists and override.value() is not None and not isinstance(override.value(), list):
             raise UsageError(f"{line}: {key} is a list, write {key}=[{line.partition('=')[2]}]")
         lines.append(line)
-    written = {override.key_or_group for override in parsed}
-    chosen = {key.partition(".")[0]: name for key, name in known.choosing.items() if key in written}
-    return [*lines, *(f"{section}={name}" for section, name in chosen.items() if section not in written)], remarks
+    return lines, remarks
 
 
 def check_values(found: OwnSettings, known: Sections, *, strict: bool = False) -> OwnSettings:
@@ -129,14 +126,7 @@ def _without_effect(line: str, value: object, owner: Owner) -> list[str]:
 
 def marks_of(schema: type, prefix: str = "") -> dict[str, frozenset[Mark]]:
     """The marks of all settings of a schema, by dotted key, sections included."""
-    found = {}
-    for each in describe_settings(schema):
-        key = f"{prefix}{each.name}"
-        found[key] = each.marks
-        if dataclasses.is_dataclass(each.kind):
-            assert isinstance(each.kind, type)
-            found |= marks_of(each.kind, f"{key}.")
-    return found
+    return {key: each.marks for key, each in _all_settings(schema, prefix)}
 
 
 def text_keys(schema: type) -> set[str]:
@@ -159,15 +149,17 @@ def _is_list(kind: Any) -> bool:
     return list in (get_origin(kind), *map(get_origin, get_args(kind)))
 
 
-def _keys_of(schema: type, wanted: Callable[[Any], bool], prefix: str = "") -> set[str]:
-    found = set()
+def _keys_of(schema: type, wanted: Callable[[Any], bool]) -> set[str]:
+    return {key for key, each in _all_settings(schema) if wanted(each.kind)}
+
+
+def _all_settings(schema: Any, prefix: str = "") -> Iterator[tuple[str, SettingInfo]]:
+    """All settings of a schema by dotted key, sections before those in them."""
     for each in describe_settings(schema):
+        key = f"{prefix}{each.name}"
+        yield key, each
         if dataclasses.is_dataclass(each.kind):
-            assert isinstance(each.kind, type)
-            found |= _keys_of(each.kind, wanted, f"{prefix}{each.name}.")
-        elif wanted(each.kind):
-            found.add(f"{prefix}{each.name}")
-    return found
+            yield from _all_settings(each.kind, f"{key}.")
 
 
 def _unknown(key: str, keys: Sequence[str], place: str = "") -> UsageError:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
@@ -22,7 +23,7 @@ from pipeline.cli.command import Command
 from pipeline.cli.defaults import Defaults, OtherDefault, defaults_of
 from pipeline.cli.options import conf_folder, options_of, usual_options
 from pipeline.config.changes import Change
-from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, describe_settings
+from pipeline.config.fields import FREE, RELABEL, Mark, SettingInfo, default_of, describe_settings
 from pipeline.core.formatting import listed
 from pipeline.runtime.objects import REGISTRIES
 
@@ -53,6 +54,8 @@ _GROUP_INTRODUCTION = """\
 """
 INDEX = "README.md"
 _CUT = "..."
+_MOST_CHARACTERS = 60
+"""Of a value in a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,6 @@ class Setting:
 def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
     """The settings of a section and of its subsections, in the order of the schema."""
     found: list[Setting] = []
-    example = _defaults(schema)
     for each in describe_settings(schema):
         key = f"{prefix}{each.name}"
         if dataclasses.is_dataclass(each.kind):
@@ -88,7 +90,7 @@ def settings(schema: Any, prefix: str = "") -> tuple[Setting, ...]:
                 Setting(
                     key=key,
                     values=_values(each),
-                    default=_written(example[each.name]),
+                    default=_written(default_of(schema, each.name)),
                     meaning=meaning,
                     marks=each.marks,
                     choices=_choices(each.kind),
@@ -128,8 +130,8 @@ def command_settings(command: Command, *, plugins: bool = False) -> Iterator[tup
 
 
 def _with_default(setting: Setting, defaults: Defaults) -> Setting:
-    found = defaults.default_of(setting.key, setting.of)
-    return dataclasses.replace(setting, default=_short(found.value), others=found.others) if found else setting
+    found = defaults.of(setting.key, setting.of)
+    return dataclasses.replace(setting, default=_short(found[0]), others=found[1]) if found else setting
 
 
 def _schema_settings(command: Command, plugins: bool) -> Iterator[tuple[str, Sequence[Setting]]]:
@@ -285,15 +287,9 @@ def _marks(setting: Setting) -> str:
 
 def _comment(file: Path) -> str:
     """The first paragraph of comments of a file."""
-    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("# @")]
-    while lines and not lines[0]:
-        lines.pop(0)
-    said = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        said.append(line.lstrip("# "))
-    return " ".join(said)
+    lines = (line for line in file.read_text("utf-8").splitlines() if not line.startswith("# @"))
+    said = takewhile(lambda line: line.startswith("#"), dropwhile(lambda line: not line, lines))
+    return " ".join(line.lstrip("# ") for line in said)
 
 
 def _values(setting: SettingInfo) -> str:
@@ -342,16 +338,6 @@ def _kind_meaning(kind: Any) -> str:
     return ""
 
 
-def _defaults(schema: type) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for field in dataclasses.fields(schema):
-        if field.default is not dataclasses.MISSING:
-            found[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory()
-    return found
-
-
 def _written(value: object) -> str:
     match value:
         case None:
@@ -367,9 +353,9 @@ def _written(value: object) -> str:
     return str(value)
 
 
-def _short(value: object, most: int = 60) -> str:
+def _short(value: object) -> str:
     text = _written(value)
-    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - len(_CUT)] + _CUT
 
 
 def _cell(text: str) -> str:

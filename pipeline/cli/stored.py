@@ -1,4 +1,5 @@
-"""The commands that work on what a run has stored: `status`, `chains`, `relabel`, `regrade`, `audit`, `report` and `export`."""
+"""The commands that work on what a run has stored: `status`, `chains`, `relabel`, `regrade`, `audit`, `report`, `export` and
+`train`."""
 
 import json
 import time
@@ -7,8 +8,11 @@ from typing import TYPE_CHECKING
 from pipeline.analysis.settings import ChainsConfig, ReportConfig, StatusConfig
 from pipeline.cli.command import Command, Here, interruptible, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
+from pipeline.core.errors import UsageError
+from pipeline.core.missing_models import refuse_missing_folder
 from pipeline.export.registry import EXPORTS
 from pipeline.export.settings import ExportConfig
+from pipeline.train.settings import EMBEDDED, TrainConfig
 
 if TYPE_CHECKING:
     from pipeline.analysis.audit.run import AuditReport
@@ -117,10 +121,8 @@ def _status(config: StatusConfig) -> int:
     from pipeline.storage.location import storage_at
 
     with interruptible():
-        storage = storage_at(config.run_dir)
-        status = run_status(storage, time.time())
-    written = [json.dumps(as_json(status))] if config.json else lines(status)
-    write_lines(written)
+        status = run_status(storage_at(config.run_dir), time.time())
+    write_lines([json.dumps(as_json(status))] if config.json else lines(status))
     return 0
 
 
@@ -189,33 +191,25 @@ by consensus also disagree (a witness names another first error than Monte Carlo
 
 
 def _report(config: ReportConfig) -> int:
-    return _one(config) if len(config.run_dir) == 1 else _two(config)
-
-
-def _one(config: ReportConfig) -> int:
     from rich.console import Console
 
-    from pipeline.analysis.report.run import report
     from pipeline.analysis.report.terminal import print_lines
 
-    with interruptible():
-        lines = report(config)
-    print_lines(Console(highlight=False), lines)
-    return 0
-
-
-def _two(config: ReportConfig) -> int:
-    from rich.console import Console
-
-    from pipeline.analysis.compare.page import write_comparison
-    from pipeline.analysis.compare.tables import print_comparison
-    from pipeline.analysis.report.terminal import print_lines
-
-    with interruptible():
-        found, out = write_comparison(config)
     console = Console(highlight=False)
-    print_comparison(console, found)
-    print_lines(console, ["", f"report    {out.resolve().as_uri()}"])
+    if len(config.run_dir) == 1:
+        from pipeline.analysis.report.run import report
+
+        with interruptible():
+            lines = report(config)
+    else:
+        from pipeline.analysis.compare.page import write_comparison
+        from pipeline.analysis.compare.tables import print_comparison
+
+        with interruptible():
+            found, out = write_comparison(config)
+        print_comparison(console, found)
+        lines = ["", f"report    {out.resolve().as_uri()}"]
+    print_lines(console, lines)
     return 0
 
 
@@ -278,4 +272,46 @@ written, and a warning where they teach little.
     run=Here(finds="pipeline.export.run:export", shows=_show_export),
     flags=("partial", "overwrite"),
     chooses=("format", EXPORTS),
+)
+
+
+def _train(config: TrainConfig) -> int:
+    try:
+        from pipeline.train.result import NAME
+        from pipeline.train.trainer import train, validation_text
+    except ImportError as error:
+        raise UsageError(
+            f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout"
+        ) from error
+    from pipeline.engines.embedded import embedded_model
+
+    refuse_missing_folder("model", config.model)
+    weights = str(embedded_model()) if config.model == EMBEDDED else config.model
+    with interruptible():
+        trained = train(config, weights=weights, progress=lambda line: write_lines([line]))
+    before = [f"Nothing to do: {trained.out} is already trained with these settings."] if trained.before else []
+    write_lines([*before, f"{validation_text(trained.metrics)}; all figures are in {trained.out / NAME}"])
+    return 0
+
+
+TRAIN = Command(
+    name="train",
+    summary="train a process or outcome reward model on a run's labels",
+    about=(
+        "train: train a reward model on a run's labels. It scores the end of every step, and "
+        "AutoModelForTokenClassification loads it. Start it again on the same `out` to continue."
+    ),
+    examples=(
+        "train run_dir=out model=Qwen/Qwen2.5-Math-1.5B out=prm",
+        "train run_dir=out model=embedded out=prm loss=hard epochs=1 layers=4",
+        "train run_dir=out model=embedded out=orm target=outcome",
+        "train run_dir=out model=org/name out=prm min_p_outcome=0.1 min_root_value=0.1",
+    ),
+    notes="""\
+Prints a line an epoch, with figures on problems that are held out. It goes on from the last checkpoint; a finished model is
+left as it is.
+""",
+    most_used=("run_dir", "model", "out", "target", "loss", "epochs", "learning_rate", "validation"),
+    schema=TrainConfig,
+    run=_train,
 )

@@ -90,6 +90,28 @@ class Engine(PolicyFacts, Protocol):
         ...
 
 
+class ChainEngine(Protocol):
+    """What engines of scorers and of judges have in common. One engine serves many calls at once, in one event loop."""
+
+    @property
+    def model(self) -> str:
+        """Identity of the model, as written to the column `model`. Known after `start`."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """The number of chains that keep the engine busy. Known after `start`."""
+        ...
+
+    async def start(self) -> None:
+        """Load the model. Raises as `Engine.start` does, and UsageError for a model or a setting that cannot be used."""
+        ...
+
+    async def close(self) -> None:
+        """Free the device. Safe to call twice and after a failed start."""
+        ...
+
+
 class BatchEngine(Engine):
     """Base class for your own engine: a subclass implements `complete`, which answers a batch of requests.
 
@@ -206,10 +228,27 @@ class EngineNeeds:
 
 
 class OnDevices(Protocol):
-    """What a policy or a scorer needs of the devices of its workers. The defaults are for one that uses no device."""
+    """What a policy or a scorer loads, and what it needs of the devices of its workers. The defaults are for one that uses no
+    device."""
 
     loads_model: bool = False
     """Whether the worker loads a model. If so, each worker gets GPUs, or all processors where there are none."""
+
+    async def fetch(self) -> None:
+        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
+
+        Raises PolicyError as `Engine.start` does.
+        """
+        return
+
+    def fingerprint(self) -> str:
+        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
+        UsageError where a setting names a model folder that cannot be one."""
+        return ""
+
+    def identity(self) -> Mapping[str, object]:
+        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
+        return {}
 
     def devices(self) -> int | None:
         """Number of remote devices that serve the model. None: it runs on the worker's own devices."""
@@ -263,22 +302,6 @@ class Policy(OnDevices, Protocol):
     async def facts(self, sampling: SamplingConfig) -> PolicyFacts:
         """What is needed to build prompts, without loading the policy. Raises PolicyError."""
         ...
-
-    async def fetch(self) -> None:
-        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
-
-        Raises PolicyError as `Engine.start` does.
-        """
-        return
-
-    def fingerprint(self) -> str:
-        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
-        UsageError where a setting names a model folder that cannot be one."""
-        return ""
-
-    def identity(self) -> Mapping[str, object]:
-        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
-        return {}
 
     def world(self) -> WorldSettings | None:
         """The made-up world that its chains come from. None: it has a model."""

@@ -12,33 +12,15 @@ from typing import Any, ClassVar, Protocol
 from pipeline.config.judge import JudgeConfig
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Critique, Finish, Reading, ReadingKind
-from pipeline.engines.base import Engine, Surroundings
+from pipeline.engines.base import ChainEngine, Engine, Surroundings
 from pipeline.judges.verdicts import unwritten
 
 
-class JudgingEngine(Protocol):
-    """Writes critiques. One engine serves many calls of `critiques` at once, in one event loop."""
-
-    @property
-    def model(self) -> str:
-        """Identity of what writes, as in the column `model`. Known after `start`."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """The number of chains that keep the engine busy. Known after `start`."""
-        ...
-
-    async def start(self) -> None:
-        """Load the model. Raises as `Engine.start` does."""
-        ...
+class JudgingEngine(ChainEngine, Protocol):
+    """Writes critiques."""
 
     async def critiques(self, chain: ChainText) -> Sequence[Critique]:
         """The critiques of a chain: `judge.votes` of them. Raises EngineDied when the engine stops working."""
-        ...
-
-    async def close(self) -> None:
-        """Free the device. Safe to call twice and after a failed start."""
         ...
 
 
@@ -92,15 +74,10 @@ def wrong_reading(found: Reading, steps: int) -> str:
     return ""
 
 
-def _wrong_critiques(found: Sequence[Critique], chain: ChainText) -> str:
-    return wrong_critiques(found, chain, len(found))
-
-
-def _wrong_answer(found: Reading, turns: Sequence[str], finish: Finish, steps: int) -> str:
-    return wrong_reading(found, steps)
-
-
-ANSWERS: Mapping[str, Callable[..., str]] = {"critiques": _wrong_critiques, "read": _wrong_answer}
+ANSWERS: Mapping[str, Callable[..., str]] = {
+    "critiques": lambda found, chain: wrong_critiques(found, chain, len(found)),
+    "read": lambda found, turns, finish, steps: wrong_reading(found, steps),
+}
 """See `core.registry.Registry`. Who asks for critiques knows how many there must be, and checks that with `wrong_critiques`."""
 
 

@@ -16,8 +16,10 @@ from pipeline.judges.templates.good_ok_bad import GoodOkBad
 from pipeline.judges.templates.own import Own
 from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
-from pipeline.judges.writer import EngineWriter
+from pipeline.judges.writer import Writer
 
+PUBLISHED: Mapping[str, type[Template]] = {"process_bench": ProcessBench, "think_prm": ThinkPrm, "gen_prm": GenPrm}
+"""The templates that others have published, by the names that settings have for them; `scorer=generative` has them too."""
 _NAMES: Mapping[str, str] = {NO_TEMPLATE: "give a chat model", "sampling.max_tokens": "judge.max_tokens"}
 """What errors of a policy say here."""
 
@@ -55,9 +57,7 @@ class ModelCritiques:
         self._template = template
         self._text_engine = text_engine
         self._named = settings.chosen_template.value
-        self._writer = EngineWriter(
-            text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=True
-        )
+        self._writer = Writer(text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=True)
 
     @property
     def model(self) -> str:
@@ -96,16 +96,12 @@ class ModelCritiques:
 def template_of(own: ModelJudgeConfig) -> Template:
     """The template of the settings. A file of the user's is not read for it."""
     match own.chosen_template:
-        case JudgeTemplate.process_bench:
-            return ProcessBench(own.index_base)
         case JudgeTemplate.good_ok_bad:
             return GoodOkBad(own.index_base, show_answer=own.show_answer)
-        case JudgeTemplate.think_prm:
-            return ThinkPrm(own.index_base)
-        case JudgeTemplate.gen_prm:
-            return GenPrm(own.index_base)
         case JudgeTemplate.own:
             file, parser, base = own.template_file, own.parser, own.index_base
             if file is None or parser is None or base is None:
                 raise UsageError("judge.template=own needs judge.template_file, judge.parser and judge.index_base")
             return Own(base, parser=parser, file=file, show_answer=own.show_answer)
+        case published:
+            return PUBLISHED[published.value](own.index_base)

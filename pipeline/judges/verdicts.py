@@ -7,6 +7,8 @@ r"""What texts of judges say: the index of the first error, or a word for each s
   that begins with `Step K`; in a text without such lines, the K-th word is about step K. The first bad step is the first error,
   even where the critique skips a step before it or is cut after it. A chain has no error where all of its steps have a word,
   and none is bad.
+- Only complete **boxes** count, with braces inside them paired. What a box says is stripped of `\text{...}`, braces, `$`, stars
+  and blanks around it.
 """
 
 import re
@@ -14,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
-from pipeline.judges.boxes import AROUND, boxes
 
 NONE = -1
 """The index that means "no error"."""
@@ -30,6 +31,14 @@ _LINE = re.compile(
     r"(?:\A|\n)[ \t#*<>-]{0,16}(?:Step|Paragraph)[ _]{0,4}([0-9]{1,6})\b[ \t:.*>()-]{0,16}([A-Za-z]{2,9})\b",
     re.IGNORECASE,
 )
+_BRACES = re.compile(r"\\f?boxed[ ]{0,4}\{|[{}]")
+_MOST_CHARACTERS = 128
+"""Longest content of a box that is a verdict. A longer one is no verdict."""
+_WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|emph)[ ]{0,4}\{(.*)\}", re.DOTALL)
+_BARE = re.compile(r"\{(.*)\}", re.DOTALL)
+_MOST_LAYERS = 8
+AROUND = " \t\r\n*_$.\"'"
+"""Characters around a verdict that are no part of it."""
 WORDS: Mapping[str, StepOpinion] = {
     "correct": StepOpinion.GOOD,
     "yes": StepOpinion.GOOD,
@@ -39,6 +48,15 @@ WORDS: Mapping[str, StepOpinion] = {
     "no": StepOpinion.BAD,
     "bad": StepOpinion.BAD,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """`says`: its content, stripped. `begin`, `end`: the box in the text."""
+
+    says: str
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +96,27 @@ _WITHOUT_VERDICT: Mapping[Finish, ReadingKind] = {
 def unwritten(turns: Sequence[str], finish: Finish) -> Reading | None:
     """The reading of a critique that was not written. None where there is a text."""
     return None if any(turns) else Reading(kind=_WITHOUT_VERDICT[finish])
+
+
+def boxes(text: str) -> Iterator[Box]:
+    """The complete boxes of a text, in the order in which they end. Of boxes within boxes, both are given."""
+    opened: list[tuple[int, int] | None] = []
+    """Of each open brace: begin of its box and of the content, or None if it is no box's."""
+    for found in _BRACES.finditer(text):
+        if found[0] != "}":
+            opened.append((found.start(), found.end()) if len(found[0]) > 1 else None)
+        elif opened and (box := opened.pop()) and found.start() - box[1] <= _MOST_CHARACTERS:
+            yield Box(says=_stripped(text[box[1] : found.start()]), begin=box[0], end=found.end())
+
+
+def _stripped(content: str) -> str:
+    for _ in range(_MOST_LAYERS):
+        content = content.strip(AROUND)
+        inner = _WRAPPED.fullmatch(content) or _BARE.fullmatch(content)
+        if inner is None:
+            return content
+        content = inner[1]
+    return content
 
 
 def boxed_index(text: str) -> int | None:

@@ -19,14 +19,11 @@ _END = "terminal"
 """The origin of the value of the last step of a chain, which repeats its outcome."""
 
 
-def stored_summary(storage: Storage, run: StoredRun, called: Summary | None) -> Summary:
+def stored_summary(run: StoredRun, called: Summary | None) -> Summary:
     """The summary of a run. `called`: that of a `label` call, whose figures about itself it keeps. Raises StoreError."""
-    from pipeline.analysis.report.run_data import staged_input
-
-    staged = staged_input(storage, run.identity)
-    tally = run.tally + (staged.tally if staged else Tally())
+    tally = run.tally + run.planned[0].tally
     before = called or Summary(
-        run_dir=storage.run_dir,
+        run_dir=run.storage.run_dir,
         tally=tally,
         units=0,
         units_done_now=0,
@@ -45,7 +42,7 @@ def rejects(storage: Storage) -> list[str]:
     return reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
 
 
-def run_lines(storage: Storage, run: StoredRun, summary: Summary, labels: pl.LazyFrame | None) -> Iterator[str]:
+def run_lines(run: StoredRun, summary: Summary, labels: pl.LazyFrame | None) -> Iterator[str]:
     """The important lines of a run. `labels`: its current labels; None where there are none yet. Raises StoreError."""
     from pipeline.analysis.report.terminal import totals_lines
     from pipeline.engines.registry import made_up_text
@@ -57,11 +54,11 @@ def run_lines(storage: Storage, run: StoredRun, summary: Summary, labels: pl.Laz
         yield f"units     {format_unfinished(run.unfinished, len(run.units))}: `label` with the same run_dir continues the run"
     if labels is not None:
         yield from _steps(labels)
-        yield f"labels    {storage.run_dir}/labels/*.parquet"
+        yield f"labels    {run.storage.run_dir}/labels/*.parquet"
     if summary.labels:
         yield f"          these are {summary.labels}"
     if summary.totals.rejected:
-        yield from rejects(storage)
+        yield from rejects(run.storage)
 
 
 def _steps(labels: pl.LazyFrame) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -67,7 +67,7 @@ class Run(RunDirectory):
         What the call of `label` that returned this object added is in `now`, `seconds_...`, `damaged`, `overspent` and
         `throughput`. After `open_run` these are 0 or empty.
         """
-        return self._summary_of(self._stored())
+        return stored_summary(self._stored(), self._called)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -101,7 +101,7 @@ class Run(RunDirectory):
     def rollouts(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
         """The log: one row per completion that is committed, those of unfinished units too. Verdicts are those of `label`;
         `regrade` keeps its own beside them."""
-        return self._tables("rollouts", list(self._logged("rollouts")), lazy=lazy)
+        return self._tables("rollouts", self._log(), lazy=lazy)
 
     @overload
     def rejects(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...
@@ -109,7 +109,7 @@ class Run(RunDirectory):
     def rejects(self, *, lazy: Literal[True]) -> pl.LazyFrame: ...
     def rejects(self, *, lazy: bool = False) -> pl.DataFrame | pl.LazyFrame:
         """Rows of the input, and prefixes, that could not be used, each with a reason. Empty where all could."""
-        return self._tables("rejects", [*self._staged("rejects"), *self._logged("rejects")], lazy=lazy)
+        return self._tables("rejects", [*self._stored().planned[0].shards, *self._log()], lazy=lazy)
 
     def show(self, count: int = 4, *, where: str | pl.Expr | None = None) -> Chains:
         """The first `count` chains for which `where` is true, for reading: `run.show(3, where="drop > 0.5 AND NOT outcome")`.
@@ -195,7 +195,7 @@ class Run(RunDirectory):
 
         Settings as for the command `judge`: `judge={"votes": 8}`; `judge` and `policy` may also be objects of yours. As the
         call of `label`, it works in a process of its own."""
-        from pipeline.cli.judge import JUDGE
+        from pipeline.cli.opinions import JUDGE
         from pipeline.storage.stored_critiques import critique_counts
 
         objects = objects_of({"policy": policy, **settings})
@@ -220,7 +220,7 @@ class Run(RunDirectory):
         `pick`: the name of a picker; a dict with its settings, such as `{"pick": "pairs", "per_branch": 2}`; or an object of
         yours (CONTRIBUTING.md, A picker). Settings as for the command `grow`. As the call of `label`, it works in a process of
         its own."""
-        from pipeline.cli.grow import GROW
+        from pipeline.cli.label import GROW
 
         given = {**settings, "grow": pick} if is_object(pick) else settings
         objects = objects_of(given)
@@ -246,7 +246,7 @@ class Run(RunDirectory):
         `verifier={"kind": "algebra", "deadline_seconds": 5}` for one of them. As the call of `label`, it works in a process of
         its own."""
         from pipeline.analysis.checks import check_summary
-        from pipeline.cli.check import CHECK
+        from pipeline.cli.opinions import CHECK
 
         own = [each for each in verifiers if is_object(each)]
         if len(own) > 1 or (own and "verifier" in settings):
@@ -307,44 +307,28 @@ class Run(RunDirectory):
         return found
 
     def _outline(self) -> tuple[int, int, list[str]]:
+        from pipeline.storage.stored_labels import label_shards
+
         run = self._stored()
-        lines = run_lines(self._storage, run, self._summary_of(run), self._labels_if_any(run))
-        return run.unfinished, len(run.units), list(lines)
+        labels = self._scan(label_shards(run)) if run.wholes else None
+        return run.unfinished, len(run.units), list(run_lines(run, stored_summary(run, self._called), labels))
 
     def _stored(self) -> StoredRun:
         return stored_run(self._storage)
 
-    def _summary_of(self, run: StoredRun) -> Summary:
-        return stored_summary(self._storage, run, self._called)
-
-    def _labels_if_any(self, run: StoredRun) -> pl.LazyFrame | None:
-        from pipeline.storage.stored_labels import label_shards
-
-        return self._scan(label_shards(run)) if run.wholes else None
-
-    def _logged(self, table: str) -> Iterator[ShardRecord]:
+    def _log(self) -> Iterator[ShardRecord]:
         from pipeline.storage.commits import UNIT, record_sequences, resolve
 
-        for found in record_sequences(self._storage, UNIT):
-            yield from (shard for shard in resolve(found).log if shard.table == table)
+        return (shard for found in record_sequences(self._storage, UNIT) for shard in resolve(found).log)
 
-    def _staged(self, table: str) -> Iterator[ShardRecord]:
-        from pipeline.storage.commits import INPUT, record_sequence, resolve
-        from pipeline.storage.run_record import STAGED_INPUT
-
-        whole = resolve(record_sequence(self._storage, INPUT, str(self._stored().identity[STAGED_INPUT]))).whole
-        yield from (shard for shard in (whole.shards if whole else ()) if shard.table == table)
-
-    def _tables(self, table: str, shards: Sequence[ShardRecord], *, lazy: bool) -> pl.DataFrame | pl.LazyFrame:
+    def _tables(self, table: str, files: Iterable[ShardRecord], *, lazy: bool) -> pl.DataFrame | pl.LazyFrame:
+        shards = [file for file in files if file.table == table]
         if not shards:
             empty = pl.DataFrame(TABLES[table].schema.empty_table())
             return empty.lazy() if lazy else empty
-        return self._scan(shards) if lazy else pl.concat(self._read(shard) for shard in shards)
-
-    def _read(self, shard: ShardRecord) -> pl.DataFrame:
-        found = pl.from_arrow(read_shard(self._storage, shard))
-        assert isinstance(found, pl.DataFrame)
-        return found
+        if lazy:
+            return self._scan(shards)
+        return pl.concat(pl.DataFrame(read_shard(self._storage, shard)) for shard in shards)
 
     def _scan(self, shards: Sequence[ShardRecord]) -> pl.LazyFrame:
         aside = set(self._storage.names(ASIDE))  # where new labels are until they are moved

@@ -19,7 +19,7 @@ from pipeline.core.records import FAILED as FAILED
 from pipeline.core.records import TOO_LONG as TOO_LONG
 from pipeline.core.records import UNREADABLE as UNREADABLE
 from pipeline.core.records import ChainText
-from pipeline.engines.base import OnDevices, Policy, Surroundings
+from pipeline.engines.base import ChainEngine, OnDevices, Policy, Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,30 +41,11 @@ class StepScores:
     n_computed: int = 0
 
 
-class ScoringEngine(Protocol):
-    """Scores chains. One engine serves many calls of `score` at once, in one event loop."""
-
-    @property
-    def model(self) -> str:
-        """Identity of the model, as written to the column `model`."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """The number of chains that keep the engine busy. Known after `start`."""
-        ...
-
-    async def start(self) -> None:
-        """Load the model. Raises PlaceError when this machine is to blame, PolicyError or UsageError when the model or a
-        setting is."""
-        ...
+class ScoringEngine(ChainEngine, Protocol):
+    """Scores chains."""
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         """The scores of each chain, in the order given. Raises EngineDied when the engine stops working."""
-        ...
-
-    async def close(self) -> None:
-        """Free the device. Safe to call twice and after a failed start."""
         ...
 
 
@@ -85,18 +66,6 @@ class Scorer(OnDevices, Protocol):
         scores a chain after every step; what is common with earlier chains may come from a cache."""
         ...
 
-    async def fetch(self) -> None:
-        """Download to this machine what the engine loads, unless it is there. Workers of one machine call it concurrently.
-
-        Raises PolicyError as `ScoringEngine.start` does.
-        """
-        return
-
-    def fingerprint(self) -> str:
-        """A hash of the weights, as far as it can be computed without loading them. It is part of a run's identity. Raises
-        UsageError where a setting names a model folder that cannot be one."""
-        return ""
-
     def warnings(self, data: DataConfig) -> Sequence[str]:
         """What is worse for the scores than it need be, with steps of texts that these settings divide; as far as it is known
         without loading anything."""
@@ -113,10 +82,6 @@ class Scorer(OnDevices, Protocol):
     def with_tensor_parallel(self, gpus: int) -> ScorerConfig:
         """The settings of a worker whose model is spread over `gpus` GPUs."""
         return self.settings
-
-    def identity(self) -> Mapping[str, object]:
-        """Settings that belong to a run's identity although they are not marked so in their schema, by dotted key."""
-        return {}
 
 
 def unscored(steps: int, fault: str) -> StepScores:

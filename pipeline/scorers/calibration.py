@@ -168,7 +168,7 @@ def _calibration(found: Any) -> Calibration:
     kind = found.get("kind")
     if kind not in kinds:
         raise ValueError(f"kind is {kind!r:.40}, not one of {', '.join(kinds)}")
-    confidence = _number(found, "confidence")
+    confidence = _finite(found.get("confidence"), "confidence")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence:g}, not between 0 and 1")
     listed = found.get("maps")
@@ -199,7 +199,8 @@ def _position_map(found: Any) -> PositionMap:
     first, last = _count(found, "first"), None if found.get("last") is None else _count(found, "last")
     if first < 1 or (last is not None and last < first):
         raise ValueError(f"a map is for steps {first} to {last}")
-    scores, values, low, high = (_numbers(found, name) for name in ("scores", "values", "low", "high"))
+    knots = {name: _numbers(found, name) for name in ("scores", "values", "low", "high")}
+    scores, values, low, high = knots.values()
     where = f"the map for steps from {first} on"
     if len({len(scores), len(values), len(low), len(high)}) > 1 or not 2 <= len(scores) <= MAX_KNOTS:
         raise ValueError(f"{where} does not have 2 to {MAX_KNOTS:,} knots with all their numbers")
@@ -209,15 +210,7 @@ def _position_map(found: Any) -> PositionMap:
         raise ValueError(f"{where} falls")
     if not all(0 <= under <= value <= over <= 1 for under, value, over in zip(low, values, high, strict=True)):
         raise ValueError(f"{where} has values outside their intervals, or beyond 0 to 1")
-    return PositionMap(
-        first=first,
-        last=last,
-        prefixes=_count(found, "prefixes"),
-        scores=scores,
-        values=values,
-        low=low,
-        high=high,
-    )
+    return PositionMap(first=first, last=last, prefixes=_count(found, "prefixes"), **knots)
 
 
 def _text(found: Mapping[str, Any], name: str) -> str:
@@ -232,10 +225,6 @@ def _count(found: Mapping[str, Any], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{name} is not a count")
     return value
-
-
-def _number(found: Mapping[str, Any], name: str) -> float:
-    return _finite(found.get(name), name)
 
 
 def _numbers(found: Mapping[str, Any], name: str) -> tuple[float, ...]:

@@ -9,9 +9,10 @@ Not covered: templates whose other text depends on what a message says, such as 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from pipeline.core.errors import UsageError
@@ -67,31 +68,23 @@ class _Segment:
     mark: int | None = None
 
 
-@dataclass(slots=True)
-class _Pieces:
-    """Pieces in order; texts that are still to be tokenized are held as segments."""
-
-    made: list[Piece | _Segment] = field(default_factory=list)
-    open: _Segment = field(default_factory=_Segment)
-
-    def add(self, part: Part) -> None:
+def _segments(parts: Iterable[Part | Piece]) -> Iterator[Piece | _Segment]:
+    """Pieces and texts in order; texts beside each other are one."""
+    open_text = _Segment()
+    for part in parts:
         match part:
             case str():
-                self.open.text += part
+                open_text.text += part
             case Answer():
-                self.open.mark = len(self.open.text)
-                self.open.text += part.text
-            case Tag():
-                self.piece(Piece(ids=(part.id,), read=0))
-
-    def piece(self, piece: Piece) -> None:
-        self.close()
-        self.made.append(piece)
-
-    def close(self) -> None:
-        if self.open.text:
-            self.made.append(self.open)
-        self.open = _Segment()
+                open_text.mark = len(open_text.text)
+                open_text.text += part.text
+            case Tag() | Piece():
+                if open_text.text:
+                    yield open_text
+                open_text = _Segment()
+                yield part if isinstance(part, Piece) else Piece(ids=(part.id,), read=0)
+    if open_text.text:
+        yield open_text
 
 
 class Chat:
@@ -118,18 +111,9 @@ class Chat:
 
     def pieces(self, messages: Sequence[Message]) -> list[Piece]:
         """The chat in the model's tokens."""
-        made = _Pieces()
-        for item in self._frame(tuple(role for role, _ in messages)):
-            match item:
-                case Piece():
-                    made.piece(item)
-                case str():
-                    made.add(item)
-                case _Slot():
-                    for part in _stripped(messages[item.number][1], item):
-                        made.add(part)
-        made.close()
-        return self._tokenized(made.made)
+        frame = self._frame(tuple(role for role, _ in messages))
+        parts = (_stripped(messages[item.number][1], item) if isinstance(item, _Slot) else [item] for item in frame)
+        return self._tokenized(list(_segments(chain.from_iterable(parts))))
 
     def answer_ids(self, messages: Callable[[str], Sequence[Message]], words: Sequence[tuple[str, str]]) -> list[int]:
         """The first token of each word, given as (setting, word), where the model would answer. `messages`: a chat whose
@@ -159,7 +143,12 @@ class Chat:
                     f"a text of the settings of this scorer holds {special[0]!r}, a special token of {self._model}: leave it "
                     "out, for the chat template writes such tokens"
                 )
-        text = self._rendered([(role, "".join(map(_text_of, parts))) for role, parts in messages])
+        text = self._rendered(
+            [
+                (role, "".join(part if isinstance(part, str) else part.text for part in parts))
+                for role, parts in messages
+            ]
+        )
         found = [token for piece in self.pieces(messages) for token in piece.ids]
         expected = whole_ids(self._tokenizer, text)
         check_same(found, expected, model=self._model, decode=self._tokenizer.decode, what=what)
@@ -253,7 +242,3 @@ def _stripped(parts: Sequence[Part], slot: _Slot) -> list[Part]:
     if slot.right and made and isinstance(made[-1], str):
         made[-1] = made[-1].rstrip()
     return made
-
-
-def _text_of(part: Part) -> str:
-    return part if isinstance(part, str) else part.text

@@ -63,10 +63,9 @@ def following(encode: Encode, before: str) -> Encode:
 
 def tag_id(tokenizer: Any, setting: str, tag: str, *, after: str = "") -> int:
     """The token of a tag which stands after the text `after`. Raises UsageError where it is several tokens, or none."""
-    encode = _with_special_tokens(tokenizer)
-    (before,), (together,) = encode([after]) if after else [[]], encode([after + tag])
-    found = list(together[len(before) :])
-    if list(together[: len(before)]) != list(before) or len(found) != 1:
+    before, together = whole_ids(tokenizer, after) if after else [], whole_ids(tokenizer, after + tag)
+    found = together[len(before) :]
+    if together[: len(before)] != before or len(found) != 1:
         raise UsageError(
             f"{setting}={tag!r} is not one token in this model's tokenizer, but {max(0, len(together) - len(before))}: give "
             "the text that the model was trained with, or choose the scorer of its format"
@@ -117,7 +116,3 @@ def whole_ids(tokenizer: Any, text: str, *, special: bool = False) -> list[int]:
     tokens that the tokenizer puts around a text."""
     found: list[int] = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
     return list(found)
-
-
-def _with_special_tokens(tokenizer: Any) -> Encode:
-    return lambda texts: [whole_ids(tokenizer, text) for text in texts]

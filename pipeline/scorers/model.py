@@ -13,7 +13,8 @@ from typing import Any, ClassVar, TypeVar
 
 from pipeline.config.choices import Splitter
 from pipeline.config.label import DataConfig, steps_setting
-from pipeline.core.errors import ClusterError, UsageError
+from pipeline.core.errors import ClusterError, PlaceError, UsageError
+from pipeline.core.records import ChainText
 from pipeline.engines.base import EngineNeeds, Surroundings
 from pipeline.engines.detected_hardware import on_gpu_build
 from pipeline.engines.hugging_face import fetch_model, folder_fingerprint, planned_architecture
@@ -47,6 +48,23 @@ class Reading:
         return cls(encode=encode, readout=readout)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What an engine needs before the weights. `config`, `tokenizer`: as transformers loads them. `context`: the largest number
+    of tokens that they allow. `max_length`: that of a chain, by the settings too."""
+
+    config: Any
+    tokenizer: Any
+    reading: Reading
+    context: int
+    max_length: int
+
+    def encoded(self, chains: Sequence[ChainText], *, newest_only: bool) -> list[EncodedChain]:
+        """The chains in tokens. `newest_only`: only their last steps are read."""
+        encoded = [self.reading.encode(chain.problem, chain.steps, self.max_length) for chain in chains]
+        return [chain.newest() for chain in encoded] if newest_only else encoded
+
+
 class ModelScorer(Scorer):
     """A process reward model that is read at one token of each step. A subclass defines `reading` and the attributes."""
 
@@ -72,6 +90,29 @@ class ModelScorer(Scorer):
         a tokenizer that the format does not work with."""
         ...
 
+    def prepared(self) -> Prepared:
+        """Load config.json and tokenizer and check that the scorer is one for this model. Raises UsageError, and PlaceError
+        without the libraries."""
+        try:
+            from pipeline.scorers import heads
+        except ImportError as error:
+            raise PlaceError(
+                f"{error}: install the train extra: pip install 'stepvalue[train]', or '.[train]' in a checkout"
+            ) from error
+        own = self.settings
+        heads.silence_libraries()
+        config = heads.load_config(own.model, own.revision)
+        self.check_architecture(config)
+        tokenizer = heads.load_tokenizer(own.model, own.revision)
+        context = heads.context_of(config, tokenizer)
+        return Prepared(
+            config=config,
+            tokenizer=tokenizer,
+            reading=self.reading(tokenizer, config),
+            context=context,
+            max_length=min(context, own.max_length or context),
+        )
+
     @property
     def name(self) -> str:
         """The model, as written to the column `model`."""
@@ -79,9 +120,9 @@ class ModelScorer(Scorer):
         return own.model if own.revision is None else f"{own.model}@{own.revision}"
 
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
-        from pipeline.scorers.chosen import engine_of
+        from pipeline.scorers.local import LocalEngine
 
-        return engine_of(self, around, newest_only=newest_only)
+        return LocalEngine(self, around, newest_only=newest_only)
 
     async def fetch(self) -> None:
         await asyncio.to_thread(fetch_model, self.settings.model, self.settings.revision, weights=True)
@@ -167,7 +208,7 @@ class CausalScorer(ModelScorer):
     architectures = ("ForCausalLM",)
 
     def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import causal
+        from pipeline.scorers.heads import causal
 
         assert isinstance(readout, TokenPair)
         return causal(self.settings, device, readout)

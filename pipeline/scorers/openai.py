@@ -13,7 +13,7 @@ from pipeline.engines.base import EngineNeeds, Surroundings
 from pipeline.engines.hugging_face import folder_fingerprint
 from pipeline.scorers.base import Scorer, ScoringEngine
 from pipeline.scorers.model import ModelScorer
-from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedScorerConfig
+from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedScorerConfig
 
 _OWN = {field.name for field in describe_settings(ServedScorerConfig)} | {"layout", "api"}
 """The settings that say nothing of a layout; `OpenAiScorerConfig` has those of the layouts beside them."""
@@ -28,7 +28,11 @@ class OpenAi(Scorer):
     def engine(self, around: Surroundings, *, newest_only: bool = False) -> ScoringEngine:
         from pipeline.scorers.served import ServedEngine
 
-        refuse_no_urls(self.settings.openai, f"scorer={self.settings.kind}")
+        servers = self.settings.openai
+        if not servers.urls:
+            raise UsageError(
+                f"scorer={self.settings.kind} needs {servers.SECTION}.urls=[http://HOST:8000/v1], the servers of scorer.model"
+            )
         return ServedEngine(self.settings, self.layout(), newest_only=newest_only)
 
     def warnings(self, data: DataConfig) -> Sequence[str]:
@@ -80,9 +84,3 @@ class OpenAi(Scorer):
 
     def devices(self) -> int | None:
         return len(self.settings.openai.urls)
-
-
-def refuse_no_urls(servers: ScorerServers, what: str) -> None:
-    """Raise UsageError where no server is named. `what` needs one."""
-    if not servers.urls:
-        raise UsageError(f"{what} needs {servers.SECTION}.urls=[http://HOST:8000/v1], the servers of scorer.model")

@@ -33,7 +33,7 @@ class Qwen(ModelScorer):
     splitter = Splitter.blank_line
 
     def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import two_layers
+        from pipeline.scorers.heads import two_layers
 
         return two_layers(self.settings, device, classes=CLASSES)
 

@@ -31,11 +31,10 @@ from pipeline.engines.openai.readings import (
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ErrorKind, ServerError
 from pipeline.scorers.base import FAILED, UNREADABLE, StepScores, unscored
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, Reading, all_of, scores_at
-from pipeline.scorers.prepared import prepare
+from pipeline.scorers.model import ModelScorer, Prepared, Reading, all_of, scores_at
 from pipeline.scorers.readouts import Classes, TokenPair
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ServedApi
-from pipeline.scorers.words import Words, WordScore, read_words, word_question, words_of
+from pipeline.scorers.words import WordScore, read_words, word_question
 
 _PATHS = {ServedApi.completions: COMPLETIONS, ServedApi.pooling: POOLING, ServedApi.classify: CLASSIFY}
 _STARTED_WITH = {
@@ -60,24 +59,23 @@ class ServedEngine:
 
     async def start(self) -> None:
         own = self._settings
-        prepared = await asyncio.to_thread(prepare, self._layout)
-        reading = prepared.reading
-        api = _chosen_api(own, reading)
+        prepared = await asyncio.to_thread(self._layout.prepared)
+        api = _chosen_api(own, prepared.reading)
         questions = Questions(own.openai, own.model, at_root=api is not ServedApi.completions)
-        words = words_of(prepared.tokenizer, reading.readout) if isinstance(reading.readout, TokenPair) else None
-        started = _Started(questions, api, reading, words)
-        sample = reading.encode("1 + 1 = ?", ("2",), _SAMPLE_TOKENS)
+        started = _Started(questions, api, prepared)
+        sample = prepared.reading.encode("1 + 1 = ?", ("2",), _SAMPLE_TOKENS)
         await questions.start(_PATHS[api], lambda connection, at: started.probe(connection, at, sample))
         limits = [prepared.max_length, *([] if questions.context is None else [questions.context])]
         # A server refuses a prompt after which not even one token fits.
-        started.max_length = min(limits) - (api is ServedApi.completions)
+        started.prepared = replace(prepared, max_length=min(limits) - (api is ServedApi.completions))
         self._started = started
 
     async def score(self, chains: Sequence[ChainText]) -> Sequence[StepScores]:
         started = self._started
         if started is None:
             raise EngineDied("the scoring engine is not running")
-        return await all_of([started.scores(chain, newest_only=self._newest_only) for chain in chains])
+        encoded = started.prepared.encoded(chains, newest_only=self._newest_only)
+        return await all_of([started.scores(*pair) for pair in zip(chains, encoded, strict=True)])
 
     async def close(self) -> None:
         started, self._started = self._started, None
@@ -86,15 +84,15 @@ class ServedEngine:
 
 
 class _Started:
-    """Servers, and how their model is read. `words`: of a layout that reads words, else None."""
+    """Servers, and how their model is read."""
 
-    def __init__(self, questions: Questions, api: ServedApi, reading: Reading, words: Words | None) -> None:
+    def __init__(self, questions: Questions, api: ServedApi, prepared: Prepared) -> None:
         self.questions = questions
-        self.max_length = 0
+        self.prepared = prepared
         self._api = api
-        self._reading = reading
-        self._words = words
-        self._classes = reading.readout.count if isinstance(reading.readout, Classes) else 1
+        readout = prepared.reading.readout
+        self._pair = readout if isinstance(readout, TokenPair) else None
+        self._classes = readout.count if isinstance(readout, Classes) else 1
 
     async def probe(self, connection: Http, at: int, sample: EncodedChain) -> None:
         """Ask server `at` for a short chain. Raises PolicyError for a mistake of the settings or of how it was started."""
@@ -112,11 +110,8 @@ class _Started:
                 ) from error
             raise config_error(error, servers, at, question.path) or error from error
 
-    async def scores(self, chain: ChainText, *, newest_only: bool) -> StepScores:
+    async def scores(self, chain: ChainText, encoded: EncodedChain) -> StepScores:
         """The scores of a chain. FAILED where the servers refuse it."""
-        encoded = self._reading.encode(chain.problem, chain.steps, self.max_length)
-        if newest_only:
-            encoded = encoded.newest()
         steps = len(chain.steps)
         if not encoded.ends:
             return scores_at(encoded, (), steps)
@@ -131,22 +126,21 @@ class _Started:
     async def _pooled(self, chain: ChainText, encoded: EncodedChain) -> StepScores:
         found = await self.questions.ask(self._question(encoded, name=chain.chain_id, home=chain.problem_id))
         computed = len(encoded.ids) - (found.cached or 0)
-        made = scores_at(encoded, [self._share(row) for row in found.rows], len(chain.steps))
-        return replace(made, n_computed=computed)
+        return scores_at(encoded, [self._share(row) for row in found.rows], len(chain.steps), computed)
 
     async def _at_end(self, chain: ChainText, encoded: EncodedChain, end: int) -> WordScore:
         part = EncodedChain(ids=encoded.ids[: end + 1], ends=(end,), left_out=0)
-        if self._words is not None:
-            return await read_words(self.questions, self._words, part.ids, name=chain.chain_id, home=chain.problem_id)
+        if self._pair is not None:
+            tokenizer, name, home = self.prepared.tokenizer, chain.chain_id, chain.problem_id
+            return await read_words(self.questions, tokenizer, self._pair, part.ids, name=name, home=home)
         found = await self.questions.ask(self._question(part, name=chain.chain_id, home=chain.problem_id))
         return WordScore(score=self._share(found.rows[0]), computed=len(part.ids) - (found.cached or 0))
 
     def _question(self, chain: EncodedChain, *, name: str, home: str) -> Question[Any]:
         """A request for all ends of a chain (pooling), or for its last token."""
         model, ids = self.questions.model, chain.ids
-        if self._words is not None:
-            pair = self._words.pair
-            return word_question(self.questions, ids, (pair.good, pair.bad), name=name, home=home)
+        if self._pair is not None:
+            return word_question(self.questions, ids, (self._pair.good, self._pair.bad), name=name, home=home)
         if self._api is ServedApi.classify:
             return Question(
                 name=name,
@@ -167,7 +161,7 @@ class _Started:
 
     def _share(self, row: Sequence[float]) -> float:
         """The score of a row of probabilities: servers have applied the softmax, or the sigmoid of one number."""
-        readout = self._reading.readout
+        readout = self.prepared.reading.readout
         return row[readout.good] if isinstance(readout, Classes) else row[0]
 
 

@@ -31,7 +31,7 @@ class Skywork(ModelScorer):
     splitter = Splitter.newline
 
     def load(self, device: str, readout: Readout) -> Any:
-        from pipeline.scorers.published_heads import value_head
+        from pipeline.scorers.heads import value_head
 
         return value_head(self.settings, device)
 

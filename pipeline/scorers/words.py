@@ -18,25 +18,11 @@ _IMPOSSIBLE = -9999.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """Token ids of the words, and the texts of these tokens, by which some servers list them."""
-
-    pair: TokenPair
-    good: str
-    bad: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WordScore:
     """`score`: None if the servers do not state both words. `computed`: tokens that they computed, as far as they say."""
 
     score: float | None
     computed: int
-
-
-def words_of(tokenizer: Any, pair: TokenPair) -> Words:
-    """The words with the texts that the tokenizer has for them."""
-    return Words(pair=pair, good=tokenizer.decode([pair.good]), bad=tokenizer.decode([pair.bad]))
 
 
 def word_question(
@@ -54,23 +40,25 @@ def word_question(
     )
 
 
-async def read_words(questions: Questions, words: Words, ids: Sequence[int], *, name: str, home: str) -> WordScore:
-    """The score after a prompt of token ids. Raises ServerError if the servers refuse the prompt, and EngineDied."""
-    pair = words.pair
+async def read_words(
+    questions: Questions, tokenizer: Any, pair: TokenPair, ids: Sequence[int], *, name: str, home: str
+) -> WordScore:
+    """The score after a prompt of token ids. `tokenizer`: has the texts of the words' tokens, by which some servers list them.
+
+    Raises ServerError if the servers refuse the prompt, and EngineDied."""
     found = await questions.ask(word_question(questions, ids, (pair.good, pair.bad), name=name, home=home))
     computed = len(ids) - (found.cached or 0)
 
-    async def alone(token: int, text: str) -> float | None:
+    async def stated(token: int) -> float | None:
         nonlocal computed
-        again = await questions.ask(word_question(questions, ids, (token,), name=name, home=home))
-        computed += len(ids) - (again.cached or 0)
-        return again.of(token, text)
+        text = tokenizer.decode([token])
+        if (listed := found.of(token, text)) is not None:
+            return listed
+        alone = await questions.ask(word_question(questions, ids, (token,), name=name, home=home))
+        computed += len(ids) - (alone.cached or 0)
+        return alone.of(token, text)
 
-    good, bad = found.of(pair.good, words.good), found.of(pair.bad, words.bad)
-    if good is None:
-        good = await alone(pair.good, words.good)
-    if bad is None:
-        bad = await alone(pair.bad, words.bad)
+    good, bad = await stated(pair.good), await stated(pair.bad)
     if good is None or bad is None or max(good, bad) <= _IMPOSSIBLE:
         return WordScore(score=None, computed=computed)
     return WordScore(score=pair.score((good, bad)), computed=computed)

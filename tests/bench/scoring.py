@@ -19,11 +19,10 @@ from pipeline.engines.embedded import embedded_model
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from pipeline.scorers.base import ScoringEngine, StepScores
 from pipeline.scorers.own import Own
-from pipeline.scorers.settings import OwnConfig
-from pipeline.scorers.transformers import TransformersEngine
-from pipeline.scorers.vllm import VllmScoring
+from pipeline.scorers.settings import ModelEngine, OwnConfig
 from pipeline.train.model import new_model
-from tests.scorers.readers import chain_text
+from tests.scorers.loaded import chain
+from tests.scorers.readers import engine_by
 
 CHAINS, ROUNDS = 500, 5
 """The engines take turns, so that other work on the machine disturbs both."""
@@ -62,7 +61,7 @@ def scoring() -> None:
         scorer = random_prm(Path(folder))
         asked = [random_chain(number, np.random.default_rng(number), STEPS) for number in range(CHAINS)]
         asyncio.run(_whole(scorer, asked))
-        asyncio.run(_step_by_step(VllmScoring(scorer, Surroundings(cpus=CPUS), newest_only=True)))
+        asyncio.run(_step_by_step(engine_by(ModelEngine.vllm, scorer, Surroundings(cpus=CPUS), newest_only=True)))
 
 
 def random_prm(folder: Path) -> Own:
@@ -82,21 +81,21 @@ def random_chain(number: int, rng: np.random.Generator, steps: tuple[int, int]) 
         words = rng.choice(SENTENCE.split(), size=int(rng.integers(*WORDS)))
         return " ".join([*words, str(rng.integers(1000)), "=", f"{rng.integers(1000)}."])
 
-    return chain_text(number, f"{sentence()} {sentence()}", [sentence() for _ in range(int(rng.integers(*steps)))])
+    return chain(number, f"{sentence()} {sentence()}", *[sentence() for _ in range(int(rng.integers(*steps)))])
 
 
 async def _whole(scorer: Own, asked: Sequence[ChainText]) -> None:
     engines = {
-        "transformers": Turns(TransformersEngine(scorer)),
-        "vLLM": Turns(VllmScoring(scorer, Surroundings(cpus=CPUS))),
+        "transformers": Turns(engine_by(ModelEngine.transformers, scorer)),
+        "vLLM": Turns(engine_by(ModelEngine.vllm, scorer, Surroundings(cpus=CPUS))),
     }
     warm = [random_chain(-1, np.random.default_rng(CHAINS), STEPS)]
     try:
-        for turns in engines.values():
+        for name, turns in engines.items():
             began = time.perf_counter()
             await turns.engine.start()
             turns.start = time.perf_counter() - began
-            if isinstance(turns.engine, VllmScoring):
+            if name == "vLLM":
                 turns.pids = marked_processes(os.environ[MARK])
             await turns.engine.score(warm)
         for number in range(ROUNDS):
@@ -149,7 +148,7 @@ async def _step_by_step(engine: ScoringEngine) -> None:
     try:
         await engine.start()
         for end in range(1, LONG_STEPS + 1):
-            prefixes = [chain_text(at, chain.problem, chain.steps[:end]) for at, chain in enumerate(whole)]
+            prefixes = [chain(at, each.problem, *each.steps[:end]) for at, each in enumerate(whole)]
             found = await engine.score(prefixes)
             read += sum(each.n_tokens for each in found)
             computed += sum(each.n_computed for each in found)

@@ -28,7 +28,6 @@ from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Finish, Problem, Request
 from pipeline.data.prompts import Prompter
 from pipeline.engines.architectures import architecture_of
-from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
 from pipeline.engines.roofline import parameters
@@ -38,10 +37,10 @@ from pipeline.engines.vllm.engine import VllmEngine
 from pipeline.engines.vllm.pooling import TokenReader
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.graders.math.extract import AnswerSeen
-from pipeline.scorers.vllm import VllmScoring
+from pipeline.scorers.settings import ModelEngine
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
-from tests.scorers.readers import made
+from tests.scorers.readers import engine_by, made
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, LONG, MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 
@@ -154,7 +153,7 @@ def prompted(request: Request, number: int, prompt_ids: tuple[int, ...]) -> Requ
     ],
 )
 def test_a_failed_start_names_the_scorers_settings(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
-    engine = VllmScoring(made("own", tmp_path, **settings), Surroundings(cpus=1))
+    engine = engine_by(ModelEngine.vllm, made("own", tmp_path, **settings))
 
     async def work() -> None:
         try:

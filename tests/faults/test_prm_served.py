@@ -16,7 +16,8 @@ from pipeline.scorers.registry import open_scorer
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import OwnConfig, QwenConfig
 from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
-from tests.scorers.prm_server import CHAINS, chain, classes_folder, signs_offered
+from tests.scorers.loaded import chain
+from tests.scorers.prm_server import CHAINS, classes_folder, signs_offered
 from tests.scorers.published import PROBLEM, STEPS, qwen_prm
 from tests.scorers.test_served import words_by_transformers
 from tests.tiny.policy import ASSET

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.cli import ordered
-from pipeline.cli.ordered import InOrder
+from pipeline.cli import grade_lines
+from pipeline.cli.grade_lines import InOrder
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders import process_pool
 from pipeline.graders.process_pool import VerdictCache
@@ -58,7 +58,7 @@ def test_many_threads_finish_in_any_order() -> None:
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_WAITING", 3), ("MAX_WAITING_BYTES", 30)])
 def test_what_waits_is_bounded(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, limit, value)
+    monkeypatch.setattr(grade_lines, limit, value)
     out: list[int] = []
     in_order: InOrder[int] = InOrder(out.append)
     oldest: Future[int] = Future()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline.cli.compose import compose
-from pipeline.cli.grow import GROW
+from pipeline.cli.label import GROW
 from pipeline.config.grow import GrowConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.records import Completion, Request

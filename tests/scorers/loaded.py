@@ -15,9 +15,9 @@ from pipeline.scorers.registry import SCORERS, open_scorer
 from pipeline.scorers.settings import ModelEngine, ModelScorerConfig
 
 
-def chain(problem: str, steps: Sequence[str], name: str = "c") -> ChainText:
-    ids = tuple(f"{name}{number}" for number, _ in enumerate(steps))
-    return ChainText(chain_id=name, problem_id="p", problem=problem, steps=tuple(steps), prefix_ids=ids)
+def chain(number: int, problem: str, *steps: str) -> ChainText:
+    prefixes = tuple(f"{problem}{steps[: end + 1]}" for end in range(len(steps)))
+    return ChainText(chain_id=f"c{number}", problem_id=problem, problem=problem, steps=steps, prefix_ids=prefixes)
 
 
 def scored(

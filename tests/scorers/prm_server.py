@@ -15,7 +15,6 @@ import torch
 from aiohttp import web
 from transformers import AutoModelForCausalLM, AutoModelForTokenClassification
 
-from pipeline.core.records import ChainText
 from pipeline.core.registry import GivenObject
 from pipeline.data.prompts import encoder
 from pipeline.scorers.encoding import encode_chain
@@ -24,6 +23,7 @@ from pipeline.scorers.readouts import Readout, TokenPair
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import OwnConfig
 from tests.engines.served import beside, listening
+from tests.scorers.loaded import chain
 from tests.tiny.policy import ASSET
 
 MODEL = "prm"
@@ -167,16 +167,6 @@ def prm_served(server: PrmServer) -> Iterator[PrmServer]:
         app.router.add_post(path, server.answer)
     with beside(listening(app)) as server.url:
         yield server
-
-
-def chain(number: int, problem: str, *steps: str) -> ChainText:
-    return ChainText(
-        chain_id=f"c{number}",
-        problem_id=f"p{problem}",
-        problem=problem,
-        steps=steps,
-        prefix_ids=tuple(f"{problem}{steps[: end + 1]}" for end in range(len(steps))),
-    )
 
 
 CHAINS = [

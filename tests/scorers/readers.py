@@ -1,25 +1,29 @@
 """Random tiny models of each kind that both engines read, and chains for them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoTokenizer
 
-from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText
+from pipeline.engines.base import Surroundings
+from pipeline.scorers.local import LocalEngine
 from pipeline.scorers.model import ModelScorer
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.settings import (
     FoverConfig,
     MathShepherdConfig,
+    ModelEngine,
     ModelScorerConfig,
     OwnConfig,
     QwenConfig,
     RlhflowConfig,
 )
 from pipeline.train.model import new_model
+from tests.scorers.loaded import chain
 from tests.scorers.published import llama_prm, mistral_prm, qwen_prm
 from tests.tiny.policy import ASSET
 
@@ -47,6 +51,7 @@ MODELS: dict[str, tuple[Callable[[Path], Path], type[ModelScorerConfig]]] = {
     "rlhflow": (llama_prm, RlhflowConfig),
     "fover": (llama_prm, FoverConfig),
 }
+ALONE = Surroundings(cpus=1)
 CAUSAL = ("math_shepherd", "rlhflow", "fover")
 """Read as the log-probabilities of two next tokens."""
 
@@ -61,20 +66,21 @@ def made(kind: str, folder: Path, **settings: Any) -> ModelScorer:
     return scorer
 
 
-def chain_text(number: int, problem: str, steps: Sequence[str]) -> ChainText:
-    prefixes = (content_id("prefix", problem, *steps[: at + 1]) for at in range(len(steps)))
-    return ChainText(
-        chain_id=f"c{number}", problem_id=problem, problem=problem, steps=tuple(steps), prefix_ids=tuple(prefixes)
-    )
+def engine_by(
+    engine: ModelEngine, scorer: ModelScorer, around: Surroundings = ALONE, *, newest_only: bool = False
+) -> LocalEngine:
+    """A new engine of a scorer, which vLLM or transformers computes."""
+    chosen = type(scorer)(replace(scorer.settings, engine=engine))
+    return LocalEngine(chosen, around, newest_only=newest_only)
 
 
 def chains(count: int, *, steps: int = 5) -> list[ChainText]:
     """Chains of different lengths about different problems, of characters that the tiny policy knows."""
     return [
-        chain_text(
+        chain(
             number,
             f"{number}+{number * 3}*2-{number % 7}",
-            [f"{number * step}+{step}={number * step + step}" for step in range(1, steps + 1 - number % 3)],
+            *[f"{number * step}+{step}={number * step + step}" for step in range(1, steps + 1 - number % 3)],
         )
         for number in range(count)
     ]

@@ -26,8 +26,7 @@ from pipeline.scorers.registry import open_scorer, scorer_for
 from pipeline.scorers.served_settings import GenerativeConfig, JudgeStyle, ScorerServers, VerdictRead
 from tests.engines.served import CONTEXT, MODEL, Server, served_beside
 from tests.judges.scripted import PROBLEM, STEPS, Answer, Scripted, always
-from tests.scorers.loaded import scored
-from tests.scorers.prm_server import chain
+from tests.scorers.loaded import chain, scored
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_openai")]
 

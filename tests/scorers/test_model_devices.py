@@ -2,25 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.core.errors import ClusterError, PlaceError, UsageError
-from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.arguments import GPU_MEMORY_SHARE
-from pipeline.scorers import chosen, model
-from pipeline.scorers.base import StepScores, unscored
+from pipeline.scorers import local, model
 from pipeline.scorers.encoding import EncodedChain
-from pipeline.scorers.model import ModelScorer, Reading
+from pipeline.scorers.model import ModelScorer, Prepared, Reading
 from pipeline.scorers.own import Own
-from pipeline.scorers.prepared import Prepared
 from pipeline.scorers.readouts import Classes, Readout, TokenPair, Value
 from pipeline.scorers.settings import ModelEngine, OwnConfig
-from pipeline.scorers.vllm import VllmScoring
 from tests.models import LLAMA_8B
 
 GPU = 80e9
@@ -63,63 +58,35 @@ def test_only_vllms_gpu_build_needs_gpus(
     assert scorer(tmp_path, engine=engine).uses_gpus() is found
 
 
-class Recorded:
-    """An engine that only says who it is."""
-
-    capacity = 7
-
-    def __init__(self, name: str) -> None:
-        self.model = name
-        self.closed = False
-
-    async def start(self) -> None:
-        if self.model == "vllm that fails":
-            raise PlaceError("the scorer m cannot be loaded: no memory is left")
-
-    async def score(self, asked: Sequence[ChainText]) -> Sequence[StepScores]:
-        return [unscored(len(chain.steps), self.model) for chain in asked]
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-CHAIN = ChainText(chain_id="c", problem_id="p", problem="1", steps=("2",), prefix_ids=("x",))
-
-
 def by(
-    monkeypatch: pytest.MonkeyPatch, asked: ModelScorer, readout: Readout, *, vllm: str = "vllm", **facts: Any
+    monkeypatch: pytest.MonkeyPatch, asked: ModelScorer, readout: Readout, *, vllm_fails: bool = False, **facts: Any
 ) -> str:
-    """Which engine answers."""
+    """What computes the model."""
+    known = {"installed": True, "gpu": True, "serves": True, "newest_only": False, **facts}
+    started: list[str] = []
 
-    def encode(problem: str, steps: Sequence[str], most: int) -> EncodedChain:
-        return EncodedChain(ids=(1,), ends=(0,), left_out=0)
+    async def by_vllm(*_: object) -> None:
+        if vllm_fails:
+            raise PlaceError("the scorer m cannot be loaded: no memory is left")
+        started.append("vllm")
 
+    monkeypatch.setattr(local, "find_spec", lambda name: object() if known["installed"] else None)
+    monkeypatch.setattr(local, "on_gpu", lambda: known["gpu"])
+    monkeypatch.setattr(local, "serves", lambda names, cpus: known["serves"])
+    monkeypatch.setattr(ModelScorer, "prepared", lambda scorer: prepared(readout))
+    monkeypatch.setattr(local.LocalEngine, "_start_vllm", by_vllm)
+    monkeypatch.setattr(local.LocalEngine, "_load", lambda *_: started.append("transformers"))
+    asyncio.run(asked.engine(Surroundings(), newest_only=bool(known["newest_only"])).start())
+    (found,) = started
+    return found
+
+
+def prepared(readout: Readout) -> Prepared:
     class Config:
         architectures = ("LlamaForTokenClassification",)
 
-    prepared = Prepared(
-        config=Config(), tokenizer=None, reading=Reading(encode=encode, readout=readout), context=9, max_length=9
-    )
-    made = {"vllm": Recorded(vllm), "transformers": Recorded("transformers")}
-    known = {"installed": True, "gpu": True, "serves": True, "newest_only": False, **facts}
-    monkeypatch.setattr(chosen, "find_spec", lambda name: object() if known["installed"] else None)
-    monkeypatch.setattr(chosen, "on_gpu", lambda: known["gpu"])
-    monkeypatch.setattr(chosen, "serves", lambda names, cpus: known["serves"])
-    monkeypatch.setattr(chosen, "prepare", lambda scorer: prepared)
-    monkeypatch.setattr(chosen, "VllmScoring", lambda *_, **__: made["vllm"])
-    monkeypatch.setattr(chosen, "TransformersEngine", lambda *_, **__: made["transformers"])
-
-    async def work() -> str:
-        engine = asked.engine(Surroundings(), newest_only=bool(known["newest_only"]))
-        try:
-            await engine.start()
-            assert engine.capacity == Recorded.capacity
-            (found,) = await engine.score([CHAIN])
-        finally:
-            await engine.close()
-        return found.fault
-
-    return asyncio.run(work())
+    reading = Reading(encode=lambda *_: EncodedChain(ids=(), ends=(), left_out=0), readout=readout)
+    return Prepared(config=Config(), tokenizer=None, reading=reading, context=9, max_length=9)
 
 
 def test_auto_takes_vllm_where_it_serves_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,18 +107,11 @@ def test_a_start_that_fails_names_the_other_engine(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         PlaceError, match=r"no memory is left; or let transformers compute it: scorer\.engine=transformers"
     ):
-        by(monkeypatch, scorer(tmp_path), Classes(), vllm="vllm that fails")
+        by(monkeypatch, scorer(tmp_path), Classes(), vllm_fails=True)
 
 
 def test_a_head_with_one_number_is_no_head_for_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = scorer(tmp_path, engine=ModelEngine.vllm)
-
-    def prepared(_: ModelScorer) -> Prepared:
-        reading = Reading(encode=lambda *_: EncodedChain(ids=(), ends=(), left_out=0), readout=Value())
-        return Prepared(config=None, tokenizer=None, reading=reading, context=9, max_length=9)
-
-    monkeypatch.setattr("pipeline.scorers.vllm.prepare", prepared)
-    engine = asked.engine(Surroundings())
-    assert isinstance(engine, VllmScoring)
+    monkeypatch.setattr(ModelScorer, "prepared", lambda scorer: prepared(Value()))
+    engine = scorer(tmp_path, engine=ModelEngine.vllm).engine(Surroundings())
     with pytest.raises(UsageError, match=r"scorer\.engine=vllm: vLLM does not serve the head of scorer=own"):
         asyncio.run(engine.start())

@@ -15,6 +15,7 @@ from pipeline.engines.oracle_tree import USUAL, Shape, Tree
 from pipeline.scorers.base import ScoringEngine, StepScores, wrong_scores
 from pipeline.scorers.oracle import Oracle
 from pipeline.scorers.settings import OracleScorerConfig, OracleScores
+from tests.judges.scripted import chain
 from tests.oracles.lab import LabScorer, LabScorerConfig, LabScores
 
 pytestmark = pytest.mark.slow
@@ -22,17 +23,8 @@ pytestmark = pytest.mark.slow
 PREFIXES = 6000
 
 
-def chains(count: int, steps: int = 4) -> list[ChainText]:
-    return [
-        ChainText(
-            chain_id=content_id(str(number)),
-            problem_id=content_id("problem", str(number)),
-            problem="p",
-            steps=("s",) * steps,
-            prefix_ids=tuple(content_id("prefix", str(number), str(at)) for at in range(steps)),
-        )
-        for number in range(count)
-    ]
+def chains(count: int) -> list[ChainText]:
+    return [chain(number, *["s"] * 4) for number in range(count)]
 
 
 def started(
@@ -52,9 +44,9 @@ def scores(*, newest_only: bool = False, count: int = PREFIXES // 4, **settings:
     found = asyncio.run(engine.score(asked))
     assert not wrong_scores(found, asked)
     values = [
-        value_of(settings.get("seed", 0), USUAL.spread, chain.problem_id, prefix)
-        for chain in asked
-        for prefix in chain.prefix_ids
+        value_of(settings.get("seed", 0), USUAL.spread, each.problem_id, prefix)
+        for each in asked
+        for prefix in each.prefix_ids
     ]
     return np.array([score for each in found for score in each.scores], float), np.array(values)
 

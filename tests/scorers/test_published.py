@@ -72,7 +72,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("name", PRMS)
 def test_scores_are_those_of_the_published_code(name: str, folders: dict[str, Path]) -> None:
     prm, folder = PRMS[name], folders[name]
-    found = scored(prm.config(model=str(folder)), [chain(*each) for each in CHAINS])
+    found = scored(prm.config(model=str(folder)), [chain(0, problem, *steps) for problem, steps in CHAINS])
     for each, (problem, steps) in zip(found, CHAINS, strict=True):
         ids, scores = prm.read(folder, problem, steps)
         assert each.scores == pytest.approx(scores, abs=1e-5)
@@ -85,8 +85,8 @@ def test_scores_are_those_of_the_published_code(name: str, folders: dict[str, Pa
 @pytest.mark.parametrize("name", PRMS)
 def test_the_newest_step_alone_has_the_score_that_it_has_among_all(name: str, folders: dict[str, Path]) -> None:
     settings = PRMS[name].config(model=str(folders[name]), engine=ModelEngine.transformers)
-    (whole,) = scored(settings, [chain(PROBLEM, STEPS)])
-    (newest,) = scored(settings, [chain(PROBLEM, STEPS)], newest_only=True)
+    (whole,) = scored(settings, [chain(0, PROBLEM, *STEPS)])
+    (newest,) = scored(settings, [chain(0, PROBLEM, *STEPS)], newest_only=True)
     assert newest.scores[:-1] == (None, None)
     assert newest.scores[-1] == pytest.approx(whole.scores[-1], abs=1e-5)
     assert newest.positions[-1] == whole.positions[-1]
@@ -95,23 +95,23 @@ def test_the_newest_step_alone_has_the_score_that_it_has_among_all(name: str, fo
 @pytest.mark.parametrize("name", PRMS)
 def test_a_chain_beyond_the_context_keeps_the_scores_of_its_first_steps(name: str, folders: dict[str, Path]) -> None:
     settings = PRMS[name].config(model=str(folders[name]))
-    (whole,) = scored(settings, [chain(PROBLEM, STEPS)])
+    (whole,) = scored(settings, [chain(0, PROBLEM, *STEPS)])
     last_read = whole.positions[-1]
     assert last_read is not None
-    (fits,) = scored(replace(settings, max_length=last_read + 1), [chain(PROBLEM, STEPS)])
+    (fits,) = scored(replace(settings, max_length=last_read + 1), [chain(0, PROBLEM, *STEPS)])
     assert fits.scores == pytest.approx(whole.scores, abs=1e-5)
     assert fits.fault == ""
-    (cut,) = scored(replace(settings, max_length=last_read), [chain(PROBLEM, STEPS)])
+    (cut,) = scored(replace(settings, max_length=last_read), [chain(0, PROBLEM, *STEPS)])
     assert cut.scores[:2] == pytest.approx(whole.scores[:2], abs=1e-5)
     assert cut.scores[2] is cut.positions[2] is None
     assert (cut.fault, cut.n_tokens) == ("too_long", (whole.positions[1] or 0) + 1)
-    (none,) = scored(replace(settings, max_length=3), [chain(PROBLEM, STEPS)])
+    (none,) = scored(replace(settings, max_length=3), [chain(0, PROBLEM, *STEPS)])
     assert (none.scores, none.fault, none.n_tokens) == ((None,) * 3, "too_long", 0)
 
 
 def test_the_first_turn_of_processbench_gives_what_its_one_token_generation_would_say(folders: dict[str, Path]) -> None:
     settings = RlhflowConfig(model=str(folders["rlhflow"]), between=r"\n\n")
-    (found,) = scored(settings, [chain(PROBLEM, STEPS)])
+    (found,) = scored(settings, [chain(0, PROBLEM, *STEPS)])
     assert found.scores == pytest.approx(reference.one_token(folders["rlhflow"], PROBLEM, STEPS), abs=1e-5)
     assert found.scores == pytest.approx(
         reference.rlhflow(folders["rlhflow"], PROBLEM, STEPS, between="\n\n")[1], abs=1e-5
@@ -123,7 +123,9 @@ def test_a_model_in_several_files_has_the_same_scores(name: str, folders: dict[s
     prm = PRMS[name]
     folder = prm.make(tmp_path / "split")
     split_weights(folder)
-    one, several = (scored(prm.config(model=str(each)), [chain(PROBLEM, STEPS)]) for each in (folders[name], folder))
+    one, several = (
+        scored(prm.config(model=str(each)), [chain(0, PROBLEM, *STEPS)]) for each in (folders[name], folder)
+    )
     assert one == several
 
 
@@ -133,7 +135,7 @@ def test_a_score_of_exactly_0_stays_with_its_step(tmp_path: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     bias = torch.tensor([0.0, -2000.0])
     add_weights(folder, {**weights, "score.2.bias": bias})
-    (found,) = scored(QwenConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
+    (found,) = scored(QwenConfig(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
     assert found.scores == (0.0, 0.0, 0.0)
     with pytest.raises(RuntimeError, match="shape"):
         reference.qwen(folder, PROBLEM, STEPS)
@@ -142,8 +144,8 @@ def test_a_score_of_exactly_0_stays_with_its_step(tmp_path: Path) -> None:
 def test_half_precision_gives_nearly_the_same_scores(folders: dict[str, Path]) -> None:
     for name, prm in PRMS.items():
         settings = prm.config(model=str(folders[name]))
-        (full,) = scored(settings, [chain(PROBLEM, STEPS)])
-        (half,) = scored(replace(settings, dtype="bfloat16"), [chain(PROBLEM, STEPS)])
+        (full,) = scored(settings, [chain(0, PROBLEM, *STEPS)])
+        (half,) = scored(replace(settings, dtype="bfloat16"), [chain(0, PROBLEM, *STEPS)])
         for one, other in zip(full.scores, half.scores, strict=True):
             assert one is not None
             assert other is not None
@@ -174,7 +176,7 @@ def test_code_beside_a_published_model_is_not_run(tmp_path: Path) -> None:
     marker = tmp_path / "it-ran"
     for module in ("configuration_qwen2_rm.py", "modeling_qwen2_rm.py"):
         (folder / module).write_text(f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
-    (found,) = scored(QwenConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
+    (found,) = scored(QwenConfig(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
     assert None not in found.scores
     assert not marker.exists()
 

@@ -67,13 +67,13 @@ def test_another_architecture_is_refused_with_the_scorer_that_fits(
     settings: type[Any], make: Make, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        scored(settings(model=str(make(tmp_path / "prm"))), [chain(PROBLEM, STEPS)])
+        scored(settings(model=str(make(tmp_path / "prm"))), [chain(0, PROBLEM, *STEPS)])
 
 
 def test_an_architecture_that_no_scorer_reads_is_refused(tmp_path: Path) -> None:
     folder = change(qwen_prm(tmp_path / "prm"), architectures=["Qwen2ForRewardModel"])
     with pytest.raises(UsageError, match=r"is Qwen2ForRewardModel, but .*: choose another scorer or model"):
-        scored(QwenConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
+        scored(QwenConfig(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_weights_that_the_files_lack_are_not_made_up(
     folder = make(tmp_path / "prm")
     add_weights(folder, {}, drop=drop)
     with pytest.raises(UsageError, match=f"lacks the weights {missing}"):
-        scored(settings(model=str(folder)), [chain(PROBLEM, STEPS)])
+        scored(settings(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
 
 
 def test_a_head_of_another_shape_is_refused(tmp_path: Path) -> None:
     folder = qwen_prm(tmp_path / "prm")
     add_weights(folder, {"score.2.weight": torch.zeros(3, 64)}, drop="score.2.weight")
     with pytest.raises(UsageError, match=r"has score.2.weight of shape \(3, 64\), and scorer=qwen reads \(2, 64\)"):
-        scored(QwenConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
+        scored(QwenConfig(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
 
 
 def test_a_model_that_caps_its_logits_is_refused(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_model_that_caps_its_logits_is_refused(tmp_path: Path) -> None:
     Gemma2ForCausalLM(config).save_pretrained(tmp_path / "prm")
     tokenizer.save_pretrained(tmp_path / "prm")
     with pytest.raises(UsageError, match="changes its logits after its last layer"):
-        scored(RlhflowConfig(model=str(tmp_path / "prm")), [chain(PROBLEM, STEPS)])
+        scored(RlhflowConfig(model=str(tmp_path / "prm")), [chain(0, PROBLEM, *STEPS)])
 
 
 def test_a_model_without_safetensors_is_refused(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_model_without_safetensors_is_refused(tmp_path: Path) -> None:
         (folder / "model.safetensors").unlink()
         torch.save(weights, folder / "pytorch_model.bin")
         with pytest.raises(UsageError, match=r"cannot be loaded: .*in safetensors"):
-            scored(settings(model=str(folder)), [chain(PROBLEM, STEPS)])
+            scored(settings(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
 
 
 def merging(tokenizer: Any) -> Any:
@@ -228,7 +228,7 @@ def change(folder: Path, **changes: object) -> Path:
 def test_a_causal_model_of_another_type_can_be_read(tmp_path: Path) -> None:
     """Formats go with any type of model that transformers has: Math-Shepherd's with Llama's."""
     folder = llama_prm(tmp_path / "prm", mistral_tokenizer())
-    (one,) = scored(MathShepherdConfig(model=str(folder)), [chain(PROBLEM, STEPS)])
-    (other,) = scored(MathShepherdConfig(model=str(mistral_prm(tmp_path / "other"))), [chain(PROBLEM, STEPS)])
+    (one,) = scored(MathShepherdConfig(model=str(folder)), [chain(0, PROBLEM, *STEPS)])
+    (other,) = scored(MathShepherdConfig(model=str(mistral_prm(tmp_path / "other"))), [chain(0, PROBLEM, *STEPS)])
     assert one.positions == other.positions
     assert one.scores != other.scores

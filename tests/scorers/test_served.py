@@ -18,13 +18,13 @@ from pipeline.scorers.base import FAILED, TOO_LONG, UNREADABLE, StepScores
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, ServedApi
 from pipeline.scorers.settings import ModelEngine, OwnConfig
 from tests.scorers import loaded
+from tests.scorers.loaded import chain
 from tests.scorers.prm_server import (
     CHAINS,
     CONTEXT,
     MODEL,
     Json,
     PrmServer,
-    chain,
     classes_folder,
     prm_served,
     signs_offered,

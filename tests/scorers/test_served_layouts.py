@@ -9,7 +9,8 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.scorers.registry import SCORERS
 from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers
-from tests.scorers.prm_server import PrmServer, chain, prm_served
+from tests.scorers.loaded import chain
+from tests.scorers.prm_server import PrmServer, prm_served
 from tests.scorers.published import CONTEXT, PROBLEM, STEPS, llama_prm, mistral_prm
 from tests.scorers.test_served import assert_same, scored, settings
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Reading, ReadingKind, StepOpinion
-from pipeline.judges.boxes import boxes
 from pipeline.judges.templates import gen_prm
 from pipeline.judges.templates.process_bench import critique_prompt
+from pipeline.judges.verdicts import boxes
 from pipeline.scorers.base import TOO_LONG, UNREADABLE
 from pipeline.scorers.generative.votes import after_first_error, first_error_vote, step_scores
 from tests.strategies import texts

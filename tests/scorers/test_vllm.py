@@ -18,9 +18,10 @@ from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.vllm.reaper import MARK, processes_to_end
 from pipeline.scorers.base import TOO_LONG, StepScores, wrong_scores
-from pipeline.scorers.transformers import TransformersEngine
-from pipeline.scorers.vllm import VllmScoring
-from tests.scorers.readers import CAUSAL, MODELS, chain_text, chains, made
+from pipeline.scorers.local import LocalEngine
+from pipeline.scorers.settings import ModelEngine
+from tests.scorers.loaded import chain
+from tests.scorers.readers import CAUSAL, MODELS, chains, engine_by, made
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 
@@ -36,8 +37,8 @@ class Both:
     """The two engines with the same model, in an event loop."""
 
     kind: str
-    vllm: VllmScoring
-    transformers: TransformersEngine
+    vllm: LocalEngine
+    transformers: LocalEngine
     loop: asyncio.Runner
     mark: str
 
@@ -52,7 +53,7 @@ class Both:
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     scorer = made(request.param, tmp_path_factory.mktemp(request.param))
     around = Surroundings(cpus=1, log_folder=str(tmp_path_factory.mktemp("logs")))
-    vllm, transformers = VllmScoring(scorer, around), TransformersEngine(scorer)
+    vllm, transformers = (engine_by(engine, scorer, around) for engine in (ModelEngine.vllm, ModelEngine.transformers))
     with asyncio.Runner() as loop:
         loop.run(transformers.start())
         loop.run(vllm.start())
@@ -104,7 +105,7 @@ def test_it_counts_what_it_computes(both: Both) -> None:
 
 def test_the_newest_step_alone_is_read_with_the_prefix_cache(newest: Both) -> None:
     """Chains that grow: what is in whole blocks is computed once."""
-    whole = chain_text(7, "7+8*9-2+11*3", [f"{step}+{step * 7}*3={step + step * 21}" for step in range(2, 11)])
+    whole = chain(7, "7+8*9-2+11*3", *[f"{step}+{step * 7}*3={step + step * 21}" for step in range(2, 11)])
     prefixes = [
         replace(whole, steps=whole.steps[:end], prefix_ids=whole.prefix_ids[:end])
         for end in range(1, len(whole.steps) + 1)
@@ -119,7 +120,7 @@ def test_the_newest_step_alone_is_read_with_the_prefix_cache(newest: Both) -> No
 
 
 def test_steps_beyond_the_context_have_no_score_and_others_do(both: Both) -> None:
-    asked = [chain_text(1, "1+2", ["1+2=3"] * 200), *chains(3)]
+    asked = [chain(1, "1+2", *["1+2=3"] * 200), *chains(3)]
     found = both.by_vllm(asked)
     assert wrong_scores(found, asked) == ""
     assert found[0].fault == TOO_LONG
@@ -165,7 +166,7 @@ def test_its_death_is_noticed_and_explained(both: Both) -> None:
 
 
 def test_an_engine_that_is_not_started_scores_nothing(tmp_path: Path) -> None:
-    engine = VllmScoring(made("own", tmp_path), Surroundings(cpus=1))
+    engine = engine_by(ModelEngine.vllm, made("own", tmp_path))
     with pytest.raises(EngineDied, match="not running"):
         asyncio.run(engine.score(chains(1)))
 
@@ -174,4 +175,4 @@ def test_a_missing_model_is_a_usage_error(tmp_path: Path) -> None:
     scorer = made("own", tmp_path)
     scorer.settings.model = str(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="nowhere"):
-        asyncio.run(VllmScoring(scorer, Surroundings(cpus=1)).start())
+        asyncio.run(engine_by(ModelEngine.vllm, scorer).start())

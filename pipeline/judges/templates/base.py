@@ -8,39 +8,11 @@ from typing import ClassVar, Protocol
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Completion, Finish, Reading
 from pipeline.judges.verdicts import unwritten
+from pipeline.judges.writer import Writer
 
-Messages = Sequence[dict[str, str]]
-"""A conversation: `role` and `content` of each turn."""
 Shares = Callable[[ChainText, tuple[int, ...], str, tuple[str, str]], Awaitable[float | None]]
 """(chain, prompt, text, words) -> P(first word) against P(second word) as the continuation of the prompt and the text. None if
 it cannot be read. Raises EngineDied."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What the model wrote after a prompt. `prompt`: the prompt's token ids. `completions`: one for each vote."""
-
-    prompt: tuple[int, ...]
-    completions: tuple[Completion, ...]
-
-
-class Writer(Protocol):
-    """A model that continues conversations."""
-
-    votes: int
-    """The number of completions of each prompt."""
-    whole_chains: bool
-    """Whether a chain that does not fit into the model's context is left alone. If not, as many first steps are judged as
-    fit."""
-
-    def prompt(self, messages: Messages, opening: str) -> tuple[int, ...] | None:
-        """The token ids of a conversation up to the assistant's turn, which begins with `opening`. None where prompt and
-        completion do not fit into the model's context."""
-        ...
-
-    async def write(self, chain: ChainText, prompt: tuple[int, ...], votes: int) -> Written:
-        """What the model writes after a prompt, for a chain. Raises EngineDied."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +38,10 @@ class WrittenCritiques:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """How votes are sampled in a template's publication."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-
-
 class Template(Protocol):
     """A way to put a chain to a model."""
 
-    sampling: ClassVar[Sampling] = Sampling()
+    sampling: ClassVar[SamplingConfig] = SamplingConfig()
     """How the publication samples votes, where there are several."""
     stop: ClassVar[tuple[str, ...]] = ()
     """Texts at which the model may stop writing."""
@@ -128,14 +91,14 @@ class Template(Protocol):
         )
 
 
-def failed(written: Written) -> bool:
+def failed(written: Sequence[Completion]) -> bool:
     """Whether no completion could be written at all."""
-    return all(not completion.text and not completion.n_tokens for completion in written.completions)
+    return all(not completion.text and not completion.n_tokens for completion in written)
 
 
-def tokens(written: Written) -> int:
-    """The number of tokens read and written."""
-    return len(written.prompt) + sum(completion.n_tokens for completion in written.completions)
+def tokens(written: Sequence[Completion]) -> int:
+    """The number of tokens read and written, of completions of one prompt."""
+    return len(written[0].request.prefix.prompt_ids) + sum(completion.n_tokens for completion in written)
 
 
 def tagged_steps(steps: Sequence[str], base: int) -> str:

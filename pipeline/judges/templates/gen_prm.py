@@ -17,21 +17,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Completion, Finish, Reading, StepOpinion
-from pipeline.judges.boxes import boxes
 from pipeline.judges.templates.base import (
-    Messages,
-    Sampling,
     Shares,
     Template,
-    Writer,
-    Written,
     WrittenCritique,
     WrittenCritiques,
     failed,
     tokens,
 )
-from pipeline.judges.verdicts import opinions_reading
+from pipeline.judges.verdicts import boxes, opinions_reading
+from pipeline.judges.writer import Messages, Writer
 
 WORDS = ("Yes", "No")
 _SYSTEM = "You are a math teacher. Your task is to review and critique the paragraphs in solution step by step."
@@ -42,18 +39,18 @@ _OPINIONS = {"yes": StepOpinion.GOOD, "no": StepOpinion.BAD}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judgement:
-    """What stands after `\\boxed`. `written`: what was sampled for it; None where a share was read instead, or nothing
+    """What stands after `\\boxed`. `written`: what was sampled for it; empty where a share was read instead, or nothing
     fitted."""
 
     text: str = ""
     share: float | None = None
-    written: Written | None = None
+    written: tuple[Completion, ...] = ()
 
 
 class GenPrm(Template):
     """See the module."""
 
-    sampling = Sampling(temperature=0.6, top_p=0.95, top_k=20)
+    sampling = SamplingConfig(temperature=0.6, top_p=0.95, top_k=20)
     stop = ("</analyze>\n", "</output>\n")
     base = 1
     words = WORDS
@@ -75,15 +72,15 @@ class GenPrm(Template):
             analysed = await writer.write(chain, prompt, writer.votes)
             if failed(analysed):
                 return WrittenCritiques(critiques=_ended(votes, Finish.ENGINE_FAILED), failed=True, left_out=steps)
-            critiques = [opening + ended(completion.text) + _JUDGEMENT for completion in analysed.completions]
+            critiques = [opening + ended(completion.text) + _JUDGEMENT for completion in analysed]
             judged = await asyncio.gather(
                 *(_judgement(chain, writer, messages, critique, shares) for critique in critiques)
             )
-            total += tokens(analysed) + sum(tokens(each.written) for each in judged if each.written is not None)
+            total += tokens(analysed) + sum(tokens(each.written) for each in judged if each.written)
             turns = [critique + each.text for critique, each in zip(critiques, judged, strict=True)]
-            of_votes = zip(votes, turns, analysed.completions, judged, strict=True)
+            of_votes = zip(votes, turns, analysed, judged, strict=True)
             votes = [
-                _grown(vote, turn, (len(prompt), analysis), each, with_share=shares is not None)
+                _grown(vote, turn, analysis, each, with_share=shares is not None)
                 for vote, turn, analysis, each in of_votes
             ]
             messages = [*messages, {"role": "assistant", "content": turns[0]}]
@@ -120,24 +117,19 @@ async def _judgement(
         said = "" if share is None else f"{{{WORDS[share < 0.5]}}}$\n</output>\n"
         return _Judgement(text=said, share=share)
     written = await writer.write(chain, prompt, 1)
-    return _Judgement(text=written.completions[0].text, written=written)
+    return _Judgement(text=written[0].text, written=written)
 
 
 def _grown(
-    vote: WrittenCritique, turn: str, analysed: tuple[int, Completion], judged: _Judgement, *, with_share: bool
+    vote: WrittenCritique, turn: str, analysis: Completion, judged: _Judgement, *, with_share: bool
 ) -> WrittenCritique:
-    """A critique with one more turn. `analysed`: the tokens of the prompt of its analysis, and the analysis."""
-    asked = [analysed]
-    finish = analysed[1].finish if with_share else Finish.TOO_LONG
-    if judged.written is not None:
-        (completion,) = judged.written.completions
-        asked.append((len(judged.written.prompt), completion))
-        finish = completion.finish
+    """A critique with one more turn."""
+    asked = (analysis, *judged.written)
     return WrittenCritique(
         turns=(*vote.turns, turn),
-        finish=finish,
-        n_tokens=vote.n_tokens + sum(completion.n_tokens for _, completion in asked),
-        n_prompt_tokens=vote.n_prompt_tokens + sum(read for read, _ in asked),
+        finish=asked[-1].finish if with_share or judged.written else Finish.TOO_LONG,
+        n_tokens=vote.n_tokens + sum(completion.n_tokens for completion in asked),
+        n_prompt_tokens=vote.n_prompt_tokens + sum(len(each.request.prefix.prompt_ids) for each in asked),
         shares=(*vote.shares, judged.share) if with_share else (),
     )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.settings import JudgeParser
-from pipeline.judges.templates.base import Messages, numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.base import numbered_steps, shown_answer, tagged_steps
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import (
     Said,
@@ -28,6 +28,7 @@ from pipeline.judges.verdicts import (
     line_words,
     words_reading,
 )
+from pipeline.judges.writer import Messages
 
 MOST_BYTES = 256 * 1024
 """The largest file of a template."""
@@ -108,11 +109,12 @@ def _content(file: str) -> str:
 def _refuse_unusable(file: str, text: str, *, show_answer: bool) -> None:
     """Raise UsageError unless the fields of a template are those that it needs."""
     has = {found[1] for found in _FIELD.finditer(text)}
+    fields = ", ".join(f"{{{field}}}" for field in _FIELDS)
     for unknown in _UNKNOWN.finditer(text):
         if unknown[1] not in _FIELDS:
             line = text.count("\n", 0, unknown.start()) + 1
             raise UsageError(
-                f"{_SETTING}={file}, line {line}: {{{unknown[1]}}} is no field: use {_listed()}, or write "
+                f"{_SETTING}={file}, line {line}: {{{unknown[1]}}} is no field: use {fields}, or write "
                 f"{{ {unknown[1]} }} where no field is meant"
             )
     if "problem" not in has:
@@ -128,7 +130,3 @@ def _refuse_unusable(file: str, text: str, *, show_answer: bool) -> None:
             f"judge.show_answer=true, but {_SETTING}={file} has no {{answer}}: write it where the known answer stands, or "
             "leave judge.show_answer out"
         )
-
-
-def _listed() -> str:
-    return ", ".join(f"{{{field}}}" for field in _FIELDS)

@@ -10,10 +10,11 @@ the token limit cut, says nothing.
 import re
 from collections.abc import Sequence
 
+from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import Messages, Sampling
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import index_reading, stated_index
+from pipeline.judges.writer import Messages
 
 _TEMPLATE = """\
 The following is a math problem and a solution (split into paragraphs, enclosed with tags and indexed from {base}):
@@ -36,7 +37,7 @@ _FIELDS = re.compile(r"\{(base|problem|tagged_response)\}")
 class ProcessBench(OfWholeChain):
     """See the module."""
 
-    sampling = Sampling(temperature=1.0, top_p=0.9)
+    sampling = SamplingConfig(temperature=1.0, top_p=0.9)
     base = 0
 
     def prompted(self, chain: ChainText, steps: Sequence[str]) -> tuple[Messages, str]:

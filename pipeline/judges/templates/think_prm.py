@@ -17,11 +17,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
-from pipeline.judges.boxes import Box, boxes
-from pipeline.judges.templates.base import Messages, Sampling, Shares, WrittenCritique
+from pipeline.judges.templates.base import Shares, WrittenCritique
 from pipeline.judges.templates.whole_chain import OfWholeChain
-from pipeline.judges.verdicts import Said, headings, step_words, words_reading
+from pipeline.judges.verdicts import Box, Said, boxes, headings, step_words, words_reading
+from pipeline.judges.writer import Messages
 
 WORDS = ("correct", "incorrect")
 OPENING = "\nLet's verify step by step:"
@@ -37,7 +38,7 @@ _OWN_NUMBER = re.compile(r"Step [0-9]{1,6}:")
 class ThinkPrm(OfWholeChain):
     """See the module."""
 
-    sampling = Sampling(temperature=0.7)
+    sampling = SamplingConfig(temperature=0.7)
     stop = ("Is the solution correct?",)
     base = 1
     words = WORDS

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish
 from pipeline.judges.templates.base import (
-    Messages,
     Shares,
     Template,
-    Writer,
     WrittenCritique,
     WrittenCritiques,
     failed,
     tokens,
 )
+from pipeline.judges.writer import Messages, Writer
 
 
 class OfWholeChain(Template):
@@ -41,15 +40,13 @@ class OfWholeChain(Template):
             return WrittenCritiques(critiques=[none] * writer.votes, left_out=steps)
         written = await writer.write(chain, prompt, writer.votes)
         critiques = [
-            WrittenCritique(
-                turns=(each.text,), finish=each.finish, n_tokens=each.n_tokens, n_prompt_tokens=len(written.prompt)
-            )
-            for each in written.completions
+            WrittenCritique(turns=(each.text,), finish=each.finish, n_tokens=each.n_tokens, n_prompt_tokens=len(prompt))
+            for each in written
         ]
         if failed(written):
             return WrittenCritiques(critiques=critiques, failed=True, left_out=steps)
         if shares is not None:
-            asked = (self.with_shares(each, chain, written.prompt, fitting, shares) for each in critiques)
+            asked = (self.with_shares(each, chain, prompt, fitting, shares) for each in critiques)
             critiques = await asyncio.gather(*asked)
         return WrittenCritiques(critiques=critiques, left_out=steps - fitting, tokens=tokens(written))
 

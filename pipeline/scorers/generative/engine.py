@@ -13,14 +13,14 @@ from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
 from pipeline.judges.templates.base import Template
-from pipeline.judges.writer import EngineWriter
+from pipeline.judges.writer import Writer
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
-from pipeline.scorers.generative.votes import step_scores, votes_of
+from pipeline.scorers.generative.votes import step_scores, vote_of
 from pipeline.scorers.model import all_of
 from pipeline.scorers.readouts import TokenPair
 from pipeline.scorers.served_settings import GenerativeConfig, VerdictRead
-from pipeline.scorers.words import Words, read_words, word_question
+from pipeline.scorers.words import read_words, word_question
 
 
 class GenerativeEngine:
@@ -34,9 +34,7 @@ class GenerativeEngine:
         self._text_engine = text_engine
         self._newest_only = newest_only
         self._questions: Questions | None = None
-        self._writer = EngineWriter(
-            text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=False
-        )
+        self._writer = Writer(text_engine, votes=settings.votes, max_tokens=settings.max_tokens, whole_chains=False)
         named = settings.model if settings.revision is None else f"{settings.model}@{settings.revision}"
         # What vLLM serves here has no name before it is loaded.
         self.model = f"{text_engine.policy or named}:{settings.style.value}"
@@ -75,12 +73,11 @@ class GenerativeEngine:
         shared = next((at for at, (one, other) in enumerate(zip(good, bad, strict=False)) if one != other), None)
         if shared is None or shared < len(prompt):
             return None
-        decode = self._text_engine.tokenizer.decode
-        pair = Words(
-            pair=TokenPair(good=good[shared], bad=bad[shared]), good=decode([good[shared]]), bad=decode([bad[shared]])
-        )
+        pair, tokenizer = TokenPair(good=good[shared], bad=bad[shared]), self._text_engine.tokenizer
         try:
-            read = await read_words(self._questions, pair, good[:shared], name=chain.chain_id, home=chain.problem_id)
+            read = await read_words(
+                self._questions, tokenizer, pair, good[:shared], name=chain.chain_id, home=chain.problem_id
+            )
         except ServerError:
             return None
         return read.score
@@ -91,7 +88,7 @@ class GenerativeEngine:
         written = await self._style.write(chain, self._writer, shares)
         if written.failed:
             return unscored(steps, FAILED)
-        votes = votes_of(written, self._style, steps)
+        votes = [vote_of(each, self._style, steps - written.left_out) for each in written.critiques]
         found = step_scores(votes, steps, left_out=written.left_out, tokens=written.tokens)
         return _newest(found) if self._newest_only else found
 

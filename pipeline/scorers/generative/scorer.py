@@ -4,30 +4,19 @@ URLs, else one that vLLM runs here. So placement, retries and messages are those
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pipeline.config.fields import in_common
-from pipeline.config.label import PolicyConfig, SamplingConfig
+from pipeline.config.label import SamplingConfig
 from pipeline.core.errors import UsageError, named
 from pipeline.engines.base import EngineNeeds, Policy, Surroundings
 from pipeline.engines.hugging_face import NO_TEMPLATE
 from pipeline.engines.registry import policy_for
 from pipeline.engines.settings import HfConfig, OpenAiPolicyConfig
+from pipeline.judges.model import PUBLISHED
 from pipeline.judges.templates.base import Template
-from pipeline.judges.templates.gen_prm import GenPrm
-from pipeline.judges.templates.process_bench import ProcessBench
-from pipeline.judges.templates.think_prm import ThinkPrm
 from pipeline.scorers.base import Scorer, ScoringEngine
-from pipeline.scorers.served_settings import NAMES, GenerativeConfig, JudgeStyle, VerdictRead
+from pipeline.scorers.served_settings import NAMES, GenerativeConfig, VerdictRead
 
-if TYPE_CHECKING:
-    from pipeline.engines.base import Engine
-
-_STYLES: Mapping[JudgeStyle, type[Template]] = {
-    JudgeStyle.process_bench: ProcessBench,
-    JudgeStyle.think_prm: ThinkPrm,
-    JudgeStyle.gen_prm: GenPrm,
-}
 OWN_NAMES: Mapping[str, str] = {
     **NAMES,
     "policy": "model",
@@ -50,7 +39,8 @@ class Generative(Scorer):
         from pipeline.scorers.generative.engine import GenerativeEngine
 
         style = self.style()
-        return GenerativeEngine(self.settings, style, self.text_engine(around), newest_only=newest_only)
+        text_engine = self.policy().engine(self.sampling(), None, around)
+        return GenerativeEngine(self.settings, style, text_engine, newest_only=newest_only)
 
     def states_reliability(self) -> bool:
         return self.settings.votes > 1
@@ -58,7 +48,7 @@ class Generative(Scorer):
     def style(self) -> Template:
         """How chains are put to the model. Raises UsageError for a verdict of which no probability can be read."""
         own = self.settings
-        kind, probability = _STYLES[own.style], own.verdict is VerdictRead.probability
+        kind, probability = PUBLISHED[own.style.value], own.verdict is VerdictRead.probability
         if probability and kind.words is None:
             raise UsageError(
                 f"scorer.style={own.style.value} has an index for a verdict, not a word: set scorer.verdict=parsed, with "
@@ -71,35 +61,20 @@ class Generative(Scorer):
             )
         return kind(own.index_base)
 
-    def text_engine(self, around: Surroundings) -> "Engine":
-        """The engine that writes, not started."""
-        return self.policy().engine(self.sampling(), None, around)
-
     def sampling(self) -> SamplingConfig:
         """How critiques are sampled."""
         own = self.settings
         top_k = None if own.openai.extensions else 0
-        return _STYLES[own.style].sampled(
+        return PUBLISHED[own.style.value].sampled(
             own.votes, temperature=own.temperature, top_p=own.top_p, top_k=top_k, max_tokens=own.max_tokens
         )
 
-    def policy_settings(self) -> PolicyConfig:
-        """The settings of the policy that writes."""
-        own = self.settings
-        if own.openai.urls:
-            return OpenAiPolicyConfig(
-                model=own.model,
-                tokenizer=own.tokenizer,
-                revision=own.revision,
-                max_model_len=own.max_length,
-                openai=own.openai,
-            )
-        shared = in_common(own, HfConfig)
-        return HfConfig(**{**shared, "kind": HfConfig().kind, "max_model_len": own.max_length})
-
     def policy(self) -> Policy:
         """The policy that writes."""
-        return policy_for(self.policy_settings())
+        own = self.settings
+        kind = OpenAiPolicyConfig if own.openai.urls else HfConfig
+        shared = in_common(own, kind)
+        return policy_for(kind(**{**shared, "kind": kind().kind, "max_model_len": own.max_length}))
 
     async def fetch(self) -> None:
         with named(OWN_NAMES):

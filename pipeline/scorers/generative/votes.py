@@ -11,17 +11,11 @@ import math
 from collections.abc import Sequence
 
 from pipeline.core.records import Reading, ReadingKind, StepOpinion
-from pipeline.judges.templates.base import Template, WrittenCritique, WrittenCritiques
+from pipeline.judges.templates.base import Template, WrittenCritique
 from pipeline.scorers.base import TOO_LONG, UNREADABLE, StepScores
 
 Vote = Sequence[float | None]
 """A score for each step that one reading of a chain gives: 1 or 0, or a probability. None where it says nothing."""
-
-
-def votes_of(written: WrittenCritiques, template: Template, steps: int) -> list[Vote]:
-    """The votes of critiques on the first steps of a chain of `steps` steps; none where the model could not be asked."""
-    seen = steps - written.left_out
-    return [] if written.failed else [_vote(each, template, seen) for each in written.critiques]
 
 
 def step_scores(votes: Sequence[Vote], steps: int, *, left_out: int = 0, tokens: int = 0) -> StepScores:
@@ -52,7 +46,8 @@ def after_first_error(verdicts: Sequence[float | None]) -> list[float | None]:
     return found
 
 
-def _vote(critique: WrittenCritique, template: Template, steps: int) -> Vote:
+def vote_of(critique: WrittenCritique, template: Template, steps: int) -> Vote:
+    """The vote of a critique on the first steps of a chain."""
     if template.words is None:
         return first_error_vote(template.read(critique.turns, critique.finish, steps), steps)
     said: Vote = critique.shares
