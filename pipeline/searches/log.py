@@ -1,4 +1,4 @@
-"""The nodes that a search gets from its log: every answer of the policy and of the scorer. Pure.
+"""The nodes that a search gets from its log: every answer of the policy and of the scorer.
 
 With these answers a search takes the same path again, so its result follows from its log. Ids follow from the problem and the
 draws alone, so a search that starts again finds its log.
