@@ -16,7 +16,6 @@ from pipeline.cli.opinions import CHECK
 from pipeline.cli.search import SEARCH
 from pipeline.config.choices import Layout, PromptStyle, Splitter
 from pipeline.config.label import GradeConfig, LabelConfig
-from pipeline.core.errors import UsageError
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.engines.registry import ENGINES
 from pipeline.engines.settings import HfConfig
@@ -124,15 +123,6 @@ def test_a_relative_table_is_that_of_the_command(tmp_path: Path, monkeypatch: py
     assert [each.table for each in (*graders, verifier)] == [str(tmp_path / "a.csv"), "sample", str(tmp_path / "a.csv")]
 
 
-def test_what_the_user_says_wins_over_every_file() -> None:
-    config = compose_label(
-        ["sampling.temperature=0.1", "policy=embedded", "policy.max_model_len=77", "data.path=x", "run_dir=x"]
-    )
-    assert config.sampling.temperature == 0.1
-    assert config.policy.max_model_len == 77
-    assert compose_label(["policy=embedded", "data.path=x", "run_dir=x"]).sampling.temperature == 0.7
-
-
 def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
     config = compose_label(["policy.model=org/name", "data.path=x", "run_dir=x"])
     assert isinstance(config.policy, HfConfig)
@@ -147,10 +137,6 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
     [
         (["lable"], ["there is no command 'lable'", "did you mean label?", f"{', '.join(COMMANDS)}, completion ("]),
         (["label", "checks=[arithmetic]", *FILLED], ["there is no setting checks of `label`: it is one of `check`"]),
-        (
-            ["label", "data=foo"],
-            ["data=foo", "gsm8k, math, math_shepherd, mbpp, prm800k, prmbench, processbench, rows, sample"],
-        ),
         (["grade", "procceses=2"], ["no setting procceses", "did you mean grader.processes?"]),
         (["grade", "output=''"], ["output is empty: give output=FILE"]),
         (["grade", "input=null"], ["input"]),
@@ -300,11 +286,6 @@ def test_groups_can_be_chosen_for_a_change(group: str, option: str, capsys: Prin
     written = yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
     assert {name: settings[group][name] for name in written} == written
     assert all(value is None for name, value in settings[group].items() if name not in written)
-
-
-def test_compose_itself_raises_for_a_program_that_uses_it() -> None:
-    with pytest.raises(UsageError, match="out of range"):
-        compose_label(["sampling.top_p=2", *FILLED])
 
 
 def files(folder: Path) -> dict[str, bytes | None]:

@@ -158,20 +158,18 @@ def _values(command: Command, key: str, given: Mapping[str, str], folder: Path |
     options = offered_groups(command, folder)
     if folder:
         options[EXPERIMENT] = option_names(folder / EXPERIMENT)
+    section, _, name = key.rpartition(".")
     if key in options:
         yield from options[key]
-        return
-    if command.chooses is not None and command.chooses[0] == key:
+    elif command.chooses is not None and command.chooses[0] == key:
         yield from command.chooses[1].names()
-        return
-    section, _, name = key.rpartition(".")
-    found = [setting for setting in _settings(command, key, given) if setting.key == key]
-    if found and section in REGISTRIES and name == REGISTRIES[section][0].CHOSEN_BY:
-        yield from REGISTRIES[section][1].names()
-        return
-    yield from dict.fromkeys(choice for setting in found for choice in setting.choices)
-    if found and key in PATHS:
-        yield FILES
+    elif found := [setting for setting in _settings(command, key, given) if setting.key == key]:
+        if section in REGISTRIES and name == REGISTRIES[section][0].CHOSEN_BY:
+            yield from REGISTRIES[section][1].names()
+        else:
+            yield from dict.fromkeys(choice for setting in found for choice in setting.choices)
+            if key in PATHS:
+                yield FILES
 
 
 def _settings(command: Command, word: str, given: Mapping[str, str]) -> Iterator[Setting]:
@@ -210,10 +208,7 @@ def _schemas(registry: Registry[Any], name: str | None, *, named: bool) -> Itera
     """The settings of one implementation or of all. With `named`, only those of ours that load without their implementation."""
     if name is None:
         yield from registry.our_settings(named=named).values()
-    for each in registry.names() if name is None else [name]:
-        if name is None and each in registry.ours:
-            continue
+    for each in [each for each in registry.names() if each not in registry.ours] if name is None else [name]:
         with suppress(StepvalueError):
-            schema = registry.settings(each)
-            if schema is not None:
+            if (schema := registry.settings(each)) is not None:
                 yield schema

@@ -10,13 +10,12 @@ from pipeline.engines.base import Engine, Surroundings
 from pipeline.engines.hugging_face import NO_TEMPLATE
 from pipeline.judges.base import Judge, JudgingEngine
 from pipeline.judges.settings import JudgeTemplate, ModelJudgeConfig
-from pipeline.judges.templates.base import Template, WrittenCritique
+from pipeline.judges.templates.base import Template, Writer, WrittenCritique
 from pipeline.judges.templates.gen_prm import GenPrm
 from pipeline.judges.templates.good_ok_bad import GoodOkBad
 from pipeline.judges.templates.own import Own
 from pipeline.judges.templates.process_bench import ProcessBench
 from pipeline.judges.templates.think_prm import ThinkPrm
-from pipeline.judges.writer import Writer
 
 PUBLISHED: Mapping[str, type[Template]] = {"process_bench": ProcessBench, "think_prm": ThinkPrm, "gen_prm": GenPrm}
 """The templates that others have published, by the names that settings have for them; `scorer=generative` has them too."""

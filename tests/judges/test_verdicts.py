@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.records import Finish, Reading, ReadingKind, StepOpinion
-from pipeline.judges.base import wrong_reading
+from pipeline.judges.base import Judge, wrong_reading
 from pipeline.judges.registry import judge_for
 from pipeline.judges.settings import JudgeParser, JudgeTemplate, ModelJudgeConfig
 from tests.strategies import texts
@@ -40,6 +40,11 @@ PIECES = (
 """Parts of texts that a reader of verdicts may stumble over."""
 
 
+def judge(template: JudgeTemplate, parser: JudgeParser | None, base: int | None) -> Judge:
+    file = None if parser is None else "nowhere.txt"
+    return judge_for(ModelJudgeConfig(name="x", template=template, parser=parser, template_file=file, index_base=base))
+
+
 def read(
     text: str,
     steps: int = 3,
@@ -48,14 +53,8 @@ def read(
     finish: Finish = Finish.STOP,
     base: int | None = None,
 ) -> Reading:
-    settings = ModelJudgeConfig(
-        name="x",
-        template=template,
-        parser=parser,
-        template_file=None if parser is None else "nowhere.txt",
-        index_base=0 if parser is not None and base is None else base,
-    )
-    found = judge_for(settings).read([text], finish, steps)
+    base = 0 if parser is not None and base is None else base
+    found = judge(template, parser, base).read([text], finish, steps)
     assert not wrong_reading(found, steps)
     return found
 
@@ -102,15 +101,6 @@ def test_an_index_outside_the_chain_is_no_verdict(text: str, base: int, kind: Re
 
 def test_what_was_not_written_or_cut_says_so() -> None:
     for template, parser in FORMS:
-        judge = judge_for(
-            ModelJudgeConfig(
-                name="x",
-                template=template,
-                parser=parser,
-                template_file=None if parser is None else "nowhere.txt",
-                index_base=1,
-            )
-        )
         for finish, kind in (
             (Finish.TOO_LONG, ReadingKind.TOO_LONG),
             (Finish.ENGINE_FAILED, ReadingKind.FAILED),
@@ -118,7 +108,7 @@ def test_what_was_not_written_or_cut_says_so() -> None:
             (Finish.LENGTH, ReadingKind.CUT),
             (Finish.STOP, ReadingKind.UNPARSEABLE),
         ):
-            assert judge.read((), finish, 3) == Reading(kind=kind)
+            assert judge(template, parser, 1).read((), finish, 3) == Reading(kind=kind)
     cut = Finish.LENGTH
     assert read("It is \\boxed{1}, or", finish=cut) == Reading(kind=ReadingKind.CUT)
     words = {"template": JudgeTemplate.think_prm, "finish": cut}

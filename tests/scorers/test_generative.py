@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from pipeline.__main__ import main
 from pipeline.core.errors import PolicyError, UsageError
-from pipeline.core.records import ChainText, Finish
+from pipeline.core.records import ChainText
 from pipeline.engines.base import Surroundings
 from pipeline.engines.embedded import embedded_model
 from pipeline.engines.hugging_face import HfTokenizer
@@ -153,12 +153,6 @@ def test_a_vote_that_nobody_could_sample_is_no_vote_and_without_any_the_chain_fa
         (found,) = judged(lambda prompt, vote: "", style=style)
         assert found.fault == FAILED
         assert found.scores == (None, None, None)
-
-
-def test_an_answer_that_the_limit_cut_says_nothing_of_the_first_error() -> None:
-    engine = Scripted(lambda prompt, vote: "Perhaps \\boxed{-1}, but", finish=Finish.LENGTH)
-    (found,) = judged(lambda prompt, vote: "", engine=engine)
-    assert found.fault == UNREADABLE
 
 
 def test_steps_that_do_not_fit_into_the_judges_context_have_no_score() -> None:

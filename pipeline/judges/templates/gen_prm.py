@@ -20,15 +20,16 @@ from dataclasses import dataclass, replace
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Completion, Finish, Reading, StepOpinion
 from pipeline.judges.templates.base import (
+    Messages,
     Shares,
     Template,
+    Writer,
     WrittenCritique,
     WrittenCritiques,
     failed,
     tokens,
 )
 from pipeline.judges.verdicts import boxes, opinions_reading
-from pipeline.judges.writer import Messages, Writer
 
 WORDS = ("Yes", "No")
 _SYSTEM = "You are a math teacher. Your task is to review and critique the paragraphs in solution step by step."

@@ -11,10 +11,9 @@ is merely OK is seen too. The last box of a step's part counts. In an answer wit
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import shown_answer, tagged_steps
+from pipeline.judges.templates.base import Messages, shown_answer, tagged_steps
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import boxed_words, headings, line_words, words_reading
-from pipeline.judges.writer import Messages
 
 _SYSTEM = """\
 You are an experienced evaluator of solutions. You judge each step of a solution as GOOD, OK or BAD.

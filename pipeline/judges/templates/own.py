@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.settings import JudgeParser
-from pipeline.judges.templates.base import numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.base import Messages, numbered_steps, shown_answer, tagged_steps
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import (
     Said,
@@ -28,7 +28,6 @@ from pipeline.judges.verdicts import (
     line_words,
     words_reading,
 )
-from pipeline.judges.writer import Messages
 
 MOST_BYTES = 256 * 1024
 """The largest file of a template."""

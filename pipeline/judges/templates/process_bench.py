@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading
+from pipeline.judges.templates.base import Messages
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import index_reading, stated_index
-from pipeline.judges.writer import Messages
 
 _TEMPLATE = """\
 The following is a math problem and a solution (split into paragraphs, enclosed with tags and indexed from {base}):

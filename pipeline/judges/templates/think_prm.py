@@ -19,10 +19,9 @@ from dataclasses import replace
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
-from pipeline.judges.templates.base import Shares, WrittenCritique
+from pipeline.judges.templates.base import Messages, Shares, WrittenCritique
 from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import Box, Said, boxes, headings, step_words, words_reading
-from pipeline.judges.writer import Messages
 
 WORDS = ("correct", "incorrect")
 OPENING = "\nLet's verify step by step:"

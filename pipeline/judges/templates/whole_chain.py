@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish
 from pipeline.judges.templates.base import (
+    Messages,
     Shares,
     Template,
+    Writer,
     WrittenCritique,
     WrittenCritiques,
     failed,
     tokens,
 )
-from pipeline.judges.writer import Messages, Writer
 
 
 class OfWholeChain(Template):

@@ -12,8 +12,7 @@ from pipeline.engines.base import Engine
 from pipeline.engines.openai.http import Http
 from pipeline.engines.openai.questions import Questions
 from pipeline.engines.openai.wire import COMPLETIONS, BadAnswer, ServerError
-from pipeline.judges.templates.base import Template
-from pipeline.judges.writer import Writer
+from pipeline.judges.templates.base import Template, Writer
 from pipeline.scorers.base import FAILED, StepScores, unscored
 from pipeline.scorers.generative.scorer import OWN_NAMES
 from pipeline.scorers.generative.votes import step_scores, vote_of
