@@ -31,6 +31,7 @@ from pipeline.core.records import Completion, Request
 from pipeline.engines.oracle import OracleEngine
 from pipeline.runtime import worker_handle
 from pipeline.runtime.chain_run.run import run_task
+from pipeline.runtime.chain_run.task import Task
 from pipeline.runtime.driver import LabelTask
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import WorkerHandle, WorkerLocation, WorkerPool
@@ -108,9 +109,9 @@ def _print_status(status: Status) -> None:
 
 
 @contextmanager
-def _processes(plan: Plan, config: LabelConfig) -> Iterator[WorkerPool]:
+def _processes(plan: Plan, task: Task[LabelConfig]) -> Iterator[WorkerPool]:
     def hire(attempt: int) -> WorkerHandle:
-        return cast(WorkerHandle, ProcessWorker(plan, config, attempt))
+        return cast(WorkerHandle, ProcessWorker(plan, task.config, attempt))
 
     yield WorkerPool(hire=hire, workers=plan.workers)
 
