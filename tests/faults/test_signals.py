@@ -50,7 +50,7 @@ def test_sigterm_keeps_what_came_in_and_the_next_start_goes_on(scenes: Scenes, r
     assert "start the same command again" in start.output
     kept = len(logged(scene.run_dir))
     assert kept > 0
-    assert scene.finish()["rollouts_now"] == len(reference.log) - kept
+    assert scene.finish()["added"]["rollouts"] == len(reference.log) - kept
     assert_same(scene, reference)
 
 
