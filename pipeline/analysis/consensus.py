@@ -6,13 +6,13 @@ each."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.analysis.agree.human import NO_ERROR, key_of_texts, text_key
+from pipeline.analysis.agree.human import NO_ERROR, text_key
 from pipeline.analysis.agree.people import read_humans, refuse_miscounted
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ConsensusHow, LabelRule
@@ -35,10 +35,9 @@ from pipeline.config.consensus import (
 )
 from pipeline.config.label import Columns, DataConfig, EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings, given_settings, settings_section
-from pipeline.consensus.evidence import ChainEvidence, Claim, PositionClaim
+from pipeline.consensus.evidence import ChainEvidence, PositionClaim
 from pipeline.consensus.filters import exact, side
-from pipeline.consensus.learning import Learned, learn
-from pipeline.consensus.limits import SHARED, UNSURE
+from pipeline.consensus.learning import SHARED, UNSURE, Learned, learn
 from pipeline.consensus.monte_carlo import monte_carlo_claim
 from pipeline.consensus.posterior import claims, posterior, posterior_labels, supported
 from pipeline.core.errors import InputError, UsageError
@@ -143,15 +142,6 @@ def _human_places(path: str, identity: Settings) -> dict[tuple[str, ...], int]:
     return {text_key(each): len(each.steps) if at == NO_ERROR else at for each, at in firsts if at is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A unit before the consensus. `labels`: its labels by Monte Carlo alone. `evidence`: what Monte Carlo and the witnesses
-    say of each chain."""
-
-    labels: pa.Table
-    evidence: Sequence[ChainEvidence]
-
-
 class Consensus:
     """See the module. `values`: the estimator that computes values, and learns."""
 
@@ -195,20 +185,14 @@ class Consensus:
         most = f"{free} of no error so far, {lost} of one, {first} of the first error; a label needs"
         return [f"certainty {why}", f"          at most {most} estimator.certainty={self._settings.least_certainty:g}"]
 
-    def measure(self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any) -> Measured:
-        """What is known of the chains of a unit, each by itself."""
+    def measure(
+        self, chains: Sequence[Chain], trials: Mapping[str, Trials], state: Any
+    ) -> tuple[pa.Table, Sequence[ChainEvidence]]:
+        """What is known of the chains of a unit, each by itself: their labels by Monte Carlo alone, and what Monte Carlo and
+        the witnesses say."""
         found = chain_values([chain.shape for chain in chains], trials, self.values, state, ruler=self._ruler)
-        evidence = [
-            ChainEvidence(
-                steps=len(values.steps),
-                outcome=chain.outcome,
-                monte_carlo=_place(chain, values, self._settings.threshold),
-                witnesses=self._claims(chain),
-                truth=self._truth(chain),
-            )
-            for chain, values in zip(chains, found, strict=True)
-        ]
-        return Measured(labels=valued_labels(chains, found, self._settings), evidence=evidence)
+        evidence = [self._evidence(chain, values) for chain, values in zip(chains, found, strict=True)]
+        return valued_labels(chains, found, self._settings), evidence
 
     def learn(self, evidence: Sequence[ChainEvidence]) -> Learned | None:
         """How reliable Monte Carlo and the witnesses are, and what may be claimed by it. None where the labels do not depend on
@@ -227,10 +211,16 @@ class Consensus:
         time for many chains at once."""
         return None if learned is None else posterior(evidence, learned)
 
-    def labels(self, unit: Measured, places: Sequence[Floats] | None, learned: Learned | None) -> pa.Table:
-        """The labels of a unit, with the columns of `tables.CONSENSUS`. `places`: of its chains, see `places`."""
-        alone: list[Any] = unit.labels["label"].to_pylist()
-        evidence = unit.evidence
+    def labels(
+        self,
+        by_mc: pa.Table,
+        evidence: Sequence[ChainEvidence],
+        places: Sequence[Floats] | None,
+        learned: Learned | None,
+    ) -> pa.Table:
+        """The labels of a unit, with the columns of `tables.CONSENSUS`. `by_mc` and `evidence`: as measured. `places`: of its
+        chains, see `places`."""
+        alone: list[Any] = by_mc["label"].to_pylist()
         if places is None or learned is None:
             filtering = exact if self.how is ConsensusHow.exact else side
             kept = [filtering(mc, each.witnesses) for mc, each in zip(alone, evidence, strict=True)]
@@ -249,14 +239,10 @@ class Consensus:
             "left_out": left_out,
             "opinions": [self._opinions(each) for each in evidence],
         }
-        table = LABELS.with_extra(*unit.labels.column_names, *CONSENSUS)
-        return table.of_columns({**{name: unit.labels[name] for name in unit.labels.column_names}, **computed})
+        table = LABELS.with_extra(*by_mc.column_names, *CONSENSUS)
+        return table.of_columns({**{name: by_mc[name] for name in by_mc.column_names}, **computed})
 
-    def _truth(self, chain: Chain) -> int | None:
-        steps = step_texts(chain.solution.text, chain.solution.ends)
-        return self._humans.get(key_of_texts(chain.problem.text, steps)) if self._humans else None
-
-    def _claims(self, chain: Chain) -> dict[str, Claim]:
+    def _evidence(self, chain: Chain, values: ChainValues) -> ChainEvidence:
         solution = chain.solution
         read = ChainText(
             chain_id=solution.chain_id,
@@ -265,8 +251,14 @@ class Consensus:
             steps=tuple(step_texts(solution.text, solution.ends)),
             prefix_ids=chain.prefix_ids,
         )
-        found = {each.source.name: each.claim(read) for each in self.witnesses}
-        return {name: claim for name, claim in found.items() if claim is not None}
+        claims = {each.source.name: each.claim(read) for each in self.witnesses}
+        return ChainEvidence(
+            steps=len(values.steps),
+            outcome=chain.outcome,
+            monte_carlo=_place(chain, values, self._settings.threshold),
+            witnesses={name: claim for name, claim in claims.items() if claim is not None},
+            truth=self._humans.get(text_key(read)) if self._humans else None,
+        )
 
     def _opinions(self, evidence: ChainEvidence) -> list[dict[str, object]]:
         """The rows of the column `opinions`."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 import polars as pl
 import pyarrow as pa
 
-from pipeline.analysis.consensus import TABLE, Consensus, Measured, learned_table, settled
+from pipeline.analysis.consensus import TABLE, Consensus, learned_table, settled
 from pipeline.analysis.readings import reread_lines
 from pipeline.config.changes import RegradeConfig, RelabelConfig
 from pipeline.config.consensus import RULE, ConsensusChange, is_consensus
@@ -149,20 +149,20 @@ def _write_consensus(writer: EditionWriter, units: Sequence[UnitRef], consensus:
         evidence: list[tuple[UnitRef, Sequence[ChainEvidence]]] = []
         for ref in units:
             if (unit := writer.prepare(ref)) is not None:
-                measured = consensus.measure(unit.chains, unit.trials, state)
+                by_mc, of_unit = consensus.measure(unit.chains, unit.trials, state)
                 path = f"{folder}/{len(evidence)}"
-                with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, measured.labels.schema) as waiting:
-                    waiting.write_table(measured.labels)
-                evidence.append((ref, measured.evidence))
+                with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, by_mc.schema) as waiting:
+                    waiting.write_table(by_mc)
+                evidence.append((ref, of_unit))
         chains = [each for _, of_unit in evidence for each in of_unit]
         learned = consensus.learn(chains)
         if learned is not None:
             writer.write_learned(learned_table(learned, len(chains)), TABLE)
         places, done, counted = consensus.places(chains, learned), 0, ConsensusCounter()
         for number, (ref, of_unit) in enumerate(evidence):
-            alone = pa.ipc.open_file(f"{folder}/{number}").read_all()
+            by_mc = pa.ipc.open_file(f"{folder}/{number}").read_all()
             own = None if places is None else places[done : done + len(of_unit)]
-            labels = consensus.labels(Measured(labels=alone, evidence=of_unit), own, learned)
+            labels = consensus.labels(by_mc, of_unit, own, learned)
             counted.add(pl.DataFrame(labels.select(COLUMNS)))
             writer.write(ref, labels)
             done += len(of_unit)

@@ -1,4 +1,6 @@
-"""Learns from a run how much Monte Carlo and each witness are worth. Pure."""
+"""Learns from a run how much Monte Carlo and each witness are worth. Also how sure a consensus may be at most, whatever its
+model says. Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,13 +12,22 @@ from pipeline.consensus.blocks import Outcome, blocks_of
 from pipeline.consensus.cells import Cell, cells_of
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.evidence import ChainEvidence
-from pipeline.consensus.limits import UNLIMITED, Limits
 from pipeline.consensus.maximum import Data, maximum
 from pipeline.consensus.model import Average, Model, Overview, loss_in, overview_of, voters_in
 from pipeline.consensus.parameters import WITNESS, Parameters, priors_for
 
 MOST_CELLS = 20_000 * 81
 """As many chains are learned from as have this sum of (K + 1)^2: 20,000 of 8 steps."""
+STATED = (0.8, 0.95)
+"""Bounds between the three bins of what is stated; each has a limit of its own."""
+UNSURE = 0.5
+"""Up to here a probability claims nothing, and is not limited."""
+Limits = Sequence[Sequence[float]]
+"""The largest claims of no error so far, of an error so far, and of the first error, for each bin of what is stated."""
+UNLIMITED: Limits = ((1.0, 1.0, 1.0),) * 3
+SHARED: Limits = ((0.5, 0.8, 0.85), (0.5, 0.6, 0.85), (0.5, 0.6, 0.65))
+"""The limits where a witness may share Monte Carlo's errors. Where a judge repeats half to all errors of a policy that misses
+the place of a third of its first errors, claims of each bin are right at least as often (`tests.bench consensus`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

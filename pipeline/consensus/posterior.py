@@ -8,8 +8,7 @@ from scipy.special import betaincinv
 from pipeline.consensus.blocks import blocks_of
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.filters import NEGATIVE, POSITIVE
-from pipeline.consensus.learning import Learned
-from pipeline.consensus.limits import STATED, UNLIMITED, UNSURE, Limits
+from pipeline.consensus.learning import STATED, UNLIMITED, UNSURE, Learned, Limits
 from pipeline.core.statistics import Floats
 
 CHAINS_AT_A_TIME = 20_000

@@ -5,7 +5,6 @@
 labels two chains in the folder `exported` and writes their rows into `counted`. The oracle stands in for a model.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -17,7 +16,7 @@ from pipeline import label
 from pipeline.config.fields import Settings
 from pipeline.export.base import LayoutExporter
 from pipeline.export.example import TrainingExample
-from pipeline.export.formats.base import Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.formats.base import Format, Marks, Row, columns
 from pipeline.export.settings import TargetKind
 
 
@@ -30,15 +29,6 @@ class GoodStepsConfig(Settings):
 
 def _row(example: TrainingExample, _marks: Marks) -> Row:
     return {"problem": example.problem, "good": sum(target == 1 for target in example.targets)}
-
-
-def _schema(_target: TargetKind) -> pa.Schema:
-    columns: list[tuple[str, pa.DataType]] = [("problem", pa.string()), ("good", pa.int64())]
-    return pa.schema(columns)
-
-
-def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
-    return no_steps(example)
 
 
 class GoodSteps(LayoutExporter):
@@ -56,9 +46,7 @@ GOOD_STEPS = GoodSteps(
     Format(
         targets=(TargetKind.hard,),
         row=_row,
-        schema=_schema,
-        offences=_offences,
-        token_offences=not_of_tokens,
+        schema=columns(("problem", pa.string()), ("good", pa.int64())),
         ignores=True,
     )
 )

@@ -5,7 +5,6 @@ are left out, never single steps. A chain without a labelled step counts as a ch
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import content_id
@@ -16,37 +15,34 @@ EXACT_STEPS = 4096
 """The last surplus steps, up to this number, are balanced as exactly as whole chains allow; the ones before in hash order."""
 
 
-class ChainLabels(NamedTuple):
-    """A chain and how many labels its steps have."""
-
-    chain_id: str
-    labels: LabelCounts
+Counted = tuple[str, LabelCounts]
+"""The id of a chain, and how many labels its steps have."""
 
 
-def chains_to_drop(chains: Iterable[ChainLabels], balance: Balance, seed: int) -> frozenset[str]:
+def chains_to_drop(chains: Iterable[Counted], balance: Balance, seed: int) -> frozenset[str]:
     """The chain_ids to leave out. Raises UsageError if one of the two sides is empty, because nothing would be left."""
     match balance:
         case Balance.none:
             return frozenset()
         case Balance.chains:
-            return _balanced(list(chains), seed, "chain", lambda chain: -1 if chain.labels.bad else 1)
+            return _balanced(list(chains), seed, "chain", lambda labels: -1 if labels.bad else 1)
         case Balance.steps:
-            return _balanced(list(chains), seed, "step", lambda chain: chain.labels.good - chain.labels.bad)
+            return _balanced(list(chains), seed, "step", lambda labels: labels.good - labels.bad)
 
 
-def _balanced(chains: list[ChainLabels], seed: int, what: str, surplus: Callable[[ChainLabels], int]) -> frozenset[str]:
-    total = sum(map(surplus, chains))
+def _balanced(chains: list[Counted], seed: int, what: str, surplus: Callable[[LabelCounts], int]) -> frozenset[str]:
+    total = sum(surplus(labels) for _, labels in chains)
     side = 1 if total > 0 else -1
     _refuse_one_sided(chains, what)
-    candidates = [chain for chain in chains if surplus(chain) * side > 0]
-    candidates.sort(key=lambda chain: (content_id(str(seed), chain.chain_id), chain.chain_id))
-    chosen = _nearest([surplus(chain) * side for chain in candidates], total * side)
-    return frozenset(candidates[index].chain_id for index in chosen)
+    candidates = [(name, weight) for name, labels in chains if (weight := surplus(labels) * side) > 0]
+    candidates.sort(key=lambda candidate: (content_id(str(seed), candidate[0]), candidate[0]))
+    chosen = _nearest([weight for _, weight in candidates], total * side)
+    return frozenset(candidates[index][0] for index in chosen)
 
 
-def _refuse_one_sided(chains: Sequence[ChainLabels], what: str) -> None:
-    bad = any(chain.labels.bad for chain in chains)
-    good = any(chain.labels.good if what == "step" else not chain.labels.bad for chain in chains)
+def _refuse_one_sided(chains: Sequence[Counted], what: str) -> None:
+    bad = any(labels.bad for _, labels in chains)
+    good = any(labels.good if what == "step" else not labels.bad for _, labels in chains)
     if chains and not (good and bad):
         lacking = ("good step" if what == "step" else "chain without a bad step") if not good else "bad step"
         raise UsageError(f"balance={what}s would leave out everything: there is no {lacking}. Export with balance=none")

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipeline.core.records import NumberedChain
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE
 from pipeline.estimators.target_places import NO_PLACES, TargetPlaces
 
@@ -61,21 +62,13 @@ def count_labels(labels: list[int | None]) -> LabelCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingExample:
+class TrainingExample(NumberedChain):
     """A chain to train on: unformatted texts, and one entry of `targets` for each of `steps`.
 
     `labels`: the labels of the steps by the run's rule or by `threshold`, independent of the targets. `places`: where the
     targets are. `counts`: what became of the chain's steps.
     """
 
-    chain_id: str
-    problem_id: str
-    source_id: str | None
-    problem: str
-    gold_answer: str
-    final_answer: str | None
-    outcome: bool | None
-    steps: list[str]
     targets: list[StepTarget]
     labels: list[int | None]
     places: TargetPlaces = NO_PLACES

@@ -22,7 +22,7 @@ from pipeline.config.consensus import (
 )
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
-from pipeline.consensus.kept import consensus_chains, consensus_summary, reason_text
+from pipeline.consensus.kept import ConsensusCounter, reason_text
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.tables import LABELS
@@ -30,7 +30,7 @@ from pipeline.data.problems import in_validation
 from pipeline.engines.registry import made_up_text
 from pipeline.estimators.labels import label_rule
 from pipeline.estimators.target_places import place_warnings, total_places
-from pipeline.export.balance import ChainLabels, chains_to_drop
+from pipeline.export.balance import chains_to_drop
 from pipeline.export.base import ExportRow, Plan, refuse_torn_rows
 from pipeline.export.card import data_card
 from pipeline.export.decontaminate import Match, contamination
@@ -136,7 +136,7 @@ class _Job:
         self._files: dict[str, FileCounts] = {}
         self._by_consensus = has_consensus(run)
         self._trees = None if plan.of_trees is None else StoredTrees(run)
-        self._agreed: list[pl.DataFrame] = []
+        self._agreed = ConsensusCounter()
         self.left_out: list[FirstLeftOut] = []
         self.invalid: list[FirstLeftOut] = []
         self._kept: list[FirstLeftOut] = []
@@ -155,7 +155,7 @@ class _Job:
                 self._chains += frame.height
                 self._steps += int(frame["steps"].list.len().sum())
                 if self._by_consensus:
-                    self._agreed.append(consensus_chains(frame))
+                    self._agreed.add(frame)
                 for split, chosen in self._by_split(made, surplus).items():
                     self._put(files[split], frame, chosen)
                     _count(self._files[names[split]], chosen)
@@ -172,7 +172,7 @@ class _Job:
             given_outcomes=len(self._given_outcomes),
             made_up=made_up_text(self._run.identity),
             made_up_opinions=tuple(made_up_witnesses(self._run.settings)),
-            consensus=consensus_summary(pl.concat(self._agreed)) if self._agreed else None,
+            consensus=self._agreed.summary(),
             left_out=reasons(self.left_out),
             kept=reasons(self._kept),
             owed=len(self._run.units) - len(self._run.wholes),
@@ -272,7 +272,7 @@ class _Job:
         if self._config.balance is Balance.none:
             return ()
         counted = [
-            ChainLabels(made.chain.chain_id, made.labels)
+            (made.chain.chain_id, made.labels)
             for _, chains in self._made()
             for made in chains
             if self._reason(made) is None and self._split(made) == TRAIN

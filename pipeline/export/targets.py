@@ -182,7 +182,7 @@ def training_example(row: LabelRow, choice: TargetChoice) -> TrainingExample | L
         gold_answer=row.gold_answer,
         final_answer=row.final_answer,
         outcome=row.outcome,
-        steps=steps,
+        steps=tuple(steps),
         targets=targets,
         labels=labels,
         places=places,

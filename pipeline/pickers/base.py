@@ -18,7 +18,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pipeline.config.grow import PickerConfig
+from pipeline.core.errors import PluginError
 from pipeline.estimators.tree import Floats
+from pipeline.pickers.registry import PICKERS
 from pipeline.trees.posterior import Posterior, sides
 from pipeline.trees.tree import RolloutTree
 
@@ -97,6 +99,31 @@ class Picker(Protocol):
         """The nodes to measure, the best first, each once. The caller takes as many as it can pay; it may ask again later, when
         these are measured."""
         ...
+
+
+class CheckedPicker(Picker):
+    """A picker that is a plug-in. It works while its picks are taken, so each of them is guarded, and not the call alone."""
+
+    def __init__(self, inner: Picker, settings: PickerConfig) -> None:
+        super().__init__(settings)
+        self._inner = inner
+        self.comparable = inner.comparable
+
+    def picks(self, problem: Problem) -> Iterator[Pick]:
+        name, taken = self.settings.pick, set[int]()
+        with PICKERS.blame(name, "picks"):
+            found = iter(self._inner.picks(problem))
+        while True:
+            with PICKERS.blame(name, "picks"):
+                try:
+                    pick = next(found)
+                except StopIteration:
+                    return
+                wrong = wrong_pick(pick, problem, taken)
+            if wrong:
+                raise PluginError(f"picker {name} of {PICKERS.plugin(name)} failed in picks: {wrong}")
+            taken.add(pick.node)
+            yield pick
 
 
 def wrong_pick(found: Any, problem: Problem, taken: Collection[int] = ()) -> str:

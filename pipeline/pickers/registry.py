@@ -30,6 +30,6 @@ def picker_for(settings: PickerConfig) -> "Picker":
     usable: Picker = PICKERS.create(settings.pick, complete_settings(settings, PICKERS))
     if PICKERS.plugin(settings.pick) is None:
         return usable
-    from pipeline.pickers.checked import CheckedPicker
+    from pipeline.pickers.base import CheckedPicker
 
     return CheckedPicker(usable, settings)

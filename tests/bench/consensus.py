@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from pipeline.consensus.evidence import ChainEvidence
 from pipeline.consensus.filters import exact
-from pipeline.consensus.learning import learn
-from pipeline.consensus.limits import SHARED
+from pipeline.consensus.learning import SHARED, learn
 from pipeline.consensus.posterior import p_error_free, posterior, supported
 from pipeline.consensus.reliability import FEWEST_CHAINS
 from pipeline.core.statistics import Floats

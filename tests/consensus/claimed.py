@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.consensus.limits import STATED, UNSURE, Limits
+from pipeline.consensus.learning import STATED, UNSURE, Limits
 from pipeline.consensus.posterior import claims, p_error_free
 from pipeline.core.statistics import Floats, Ints
 

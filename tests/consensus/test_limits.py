@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from pipeline.consensus.learning import learn
-from pipeline.consensus.limits import SHARED, UNLIMITED
+from pipeline.consensus.learning import SHARED, UNLIMITED, learn
 from pipeline.consensus.posterior import claims, posterior, supported
 from pipeline.core.statistics import Floats
 from pipeline.witnesses.base import family

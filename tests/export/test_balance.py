@@ -9,32 +9,32 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import UsageError
 from pipeline.export import balance as module
-from pipeline.export.balance import ChainLabels, chains_to_drop
+from pipeline.export.balance import Counted, chains_to_drop
 from pipeline.export.example import LabelCounts
 from pipeline.export.settings import Balance
 
 PER_CHAIN = st.tuples(st.integers(0, 6), st.integers(0, 6))
 
 
-def counted(pairs: list[tuple[int, int]]) -> list[ChainLabels]:
-    return [ChainLabels(f"c{number}", LabelCounts(good, bad)) for number, (good, bad) in enumerate(pairs)]
+def counted(pairs: list[tuple[int, int]]) -> list[Counted]:
+    return [(f"c{number}", LabelCounts(good, bad)) for number, (good, bad) in enumerate(pairs)]
 
 
-def kept(chains: list[ChainLabels], balance: Balance, seed: int = 0) -> list[ChainLabels]:
+def kept(chains: list[Counted], balance: Balance, seed: int = 0) -> list[Counted]:
     gone = chains_to_drop(chains, balance, seed)
-    return [chain for chain in chains if chain.chain_id not in gone]
+    return [chain for chain in chains if chain[0] not in gone]
 
 
-def surplus(chains: list[ChainLabels] | tuple[ChainLabels, ...]) -> int:
-    return sum(chain.labels.good - chain.labels.bad for chain in chains)
+def surplus(chains: list[Counted] | tuple[Counted, ...]) -> int:
+    return sum(labels.good - labels.bad for _, labels in chains)
 
 
 @given(st.lists(PER_CHAIN, max_size=40), st.integers(0, 3))
 def test_as_many_chains_with_a_bad_step_as_without(pairs: list[tuple[int, int]], seed: int) -> None:
     chains = counted([(5, 0), (1, 1), *pairs])
     left = kept(chains, Balance.chains, seed)
-    bad = sum(chain.labels.bad > 0 for chain in left)
-    assert bad == len(left) - bad == min(sum(c.labels.bad > 0 for c in chains), sum(c.labels.bad == 0 for c in chains))
+    bad = sum(labels.bad > 0 for _, labels in left)
+    assert bad == len(left) - bad == min(sum(c.bad > 0 for _, c in chains), sum(c.bad == 0 for _, c in chains))
 
 
 @given(st.lists(PER_CHAIN, max_size=9))

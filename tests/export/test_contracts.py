@@ -251,7 +251,7 @@ def test_rlhflow_is_reported_a_step_a_turn(embedded_encoder: Encoder) -> None:
     row: Any = RLHFLOW.row(chain, RLHFLOW.marks)
     turns = row["conversations"]
     assert [turn["role"] for turn in turns] == ["user", "assistant"] * 3
-    assert [turn["content"] for turn in turns[::2]] == rlhflow_talk(chain.problem, chain.steps)
+    assert [turn["content"] for turn in turns[::2]] == rlhflow_talk(chain.problem, list(chain.steps))
     assert [turn["content"] for turn in turns[1::2]] == ["+", "+", "-"]
     tokens = len(embedded_encoder.chat(turns))
     assert found(RLHFLOW, row, embedded_encoder, tokens) == []
@@ -280,9 +280,9 @@ def test_prm800ks_readers_find_the_chain() -> None:
     chain = example([1, 2, None, 0, 1])
     row: Any = PRM800K.row(chain, PRM800K.marks)
     assert [step["completions"][0]["rating"] for step in row["label"]["steps"]] == [1, 0, None, -1, 1]
-    assert trl_prm800k(row) == [(chain.steps, [True, False, False, False, True])]
+    assert trl_prm800k(row) == [(list(chain.steps), [True, False, False, False, True])]
     own = own_reader(Layout.prm800k, row)
-    assert (own.problem, own.answer, own.steps) == (chain.problem, "7", chain.steps)
+    assert (own.problem, own.answer, own.steps) == (chain.problem, "7", list(chain.steps))
 
 
 def test_openr_can_read_what_is_not_known_of_prm800k() -> None:
@@ -312,7 +312,7 @@ def test_processbench_counts_from_nought(targets: list[int | None], label: int) 
     row = PROCESSBENCH.row(chain, PROCESSBENCH.marks)
     assert (row["label"], row["final_answer_correct"]) == (label, True)
     assert kinds(PROCESSBENCH, chain) == []
-    assert own_reader(Layout.processbench, row).steps == chain.steps
+    assert own_reader(Layout.processbench, row).steps == list(chain.steps)
 
 
 @pytest.mark.parametrize("targets", [[None, 0], [1, None], [None]])

@@ -47,7 +47,7 @@ def example(labels: list[int | None], changes: dict[str, Any] | None = None, **a
 def test_labels_are_exported_up_to_the_first_bad_step() -> None:
     made = example([1, None, 0, 1])
     assert made.targets == [1, None, 0]
-    assert made.steps == ["Step text 1.", "Step text 2.", "Step text 3."]
+    assert made.steps == ("Step text 1.", "Step text 2.", "Step text 3.")
     assert example([1, 0, 1], after_error=True).targets == [1, 0, 1]
 
 
@@ -94,8 +94,8 @@ def test_uncertain_steps_stay_go_or_are_joined_to_the_next() -> None:
     labels = [None, 1, None, 0]
     merged = example(labels, uncertain=UncertainSteps.merge)
     assert merged.targets == [1, 0]
-    assert merged.steps == ["Step text 1. Step text 2.", "Step text 3. Step text 4."]
-    assert example([1, None], uncertain=UncertainSteps.merge).steps == ["Step text 1."]
+    assert merged.steps == ("Step text 1. Step text 2.", "Step text 3. Step text 4.")
+    assert example([1, None], uncertain=UncertainSteps.merge).steps == ("Step text 1.",)
     assert example([1, 1, None, 0], uncertain=UncertainSteps.cut).targets == [1, 1]
     assert example(labels, uncertain=UncertainSteps.negative, after_error=True).targets == [0, 1, 0, 0]
     dropped = training_example(label_row(labels), choice(uncertain=UncertainSteps.drop))

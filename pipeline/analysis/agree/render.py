@@ -1,16 +1,16 @@
 """Prints an agreement report as tables in the terminal. The JSON report has the same figures and more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import Console
-from rich.text import Text
 
 from pipeline.analysis.agree.run import Agreement, MethodComparison
 from pipeline.analysis.agree.score_tables import SHOWN_SUBSETS, count, curve_table, interval, number
 from pipeline.analysis.agree.verifiers import VerifierAgreement
 from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import as_rich, widen
+from pipeline.analysis.report.rich_tables import print_tables, widen
+from pipeline.analysis.report.terminal import print_lines
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
 
@@ -21,45 +21,10 @@ def print_agreement(report: Agreement) -> None:
     """Print the counts, then the tables of first errors, their position, single steps and the reliability curve."""
     console = Console(highlight=False, markup=False)
     widen(console)
-    _print_counts(console, report)
-    people = report.rulings[0].first_errors.total
-    right = report.rulings[0].first_errors.right_answers
-    console.print()
-    if people.erroneous or people.correct:
-        _titled(
-            console,
-            f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}",
-            _f1_table(report.rulings),
-        )
-        if report.kept:
-            kept = report.kept[0].first_errors.total
-            _titled(
-                console,
-                f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
-                f"{kept.erroneous:,} with an error, {kept.correct:,} without",
-                _f1_table(report.kept),
-            )
-        _titled(
-            console,
-            f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
-            f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer",
-            _shift_table(report),
-        )
-    _titled(console, "Single steps, without the steps after the first human error", _steps_table(report))
-    if report.verifiers:
-        one = report.verifiers[0]
-        _titled(
-            console,
-            f"Verifiers: of {format_count(one.steps, 'step')} with a human label {one.bad:,} are bad "
-            f"({format_percent(one.bad / one.steps if one.steps else 0.0)})",
-            _verifier_table(report.verifiers),
-        )
-    _titled(
-        console,
-        f"Share of steps that humans call good, by {report.made.soft}",
-        curve_table("value", report.reliability.bins),
-    )
+    print_lines(console, _count_lines(report))
+    print_tables(console, _titled_tables(report))
     curve = report.reliability
+    console.print()
     console.print(
         f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; "
         f"expected calibration error (ECE) {number(curve.ece)}",
@@ -67,7 +32,38 @@ def print_agreement(report: Agreement) -> None:
     )
 
 
-def _print_counts(console: Console, report: Agreement) -> None:
+def _titled_tables(report: Agreement) -> Iterator[tuple[str, Table]]:
+    people = report.rulings[0].first_errors.total
+    right = report.rulings[0].first_errors.right_answers
+    if people.erroneous or people.correct:
+        yield (
+            f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}",
+            _f1_table(report.rulings),
+        )
+        if report.kept:
+            kept = report.kept[0].first_errors.total
+            yield (
+                f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
+                f"{kept.erroneous:,} with an error, {kept.correct:,} without",
+                _f1_table(report.kept),
+            )
+        yield (
+            f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
+            f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer",
+            _shift_table(report),
+        )
+    yield "Single steps, without the steps after the first human error", _steps_table(report)
+    if report.verifiers:
+        one = report.verifiers[0]
+        yield (
+            f"Verifiers: of {format_count(one.steps, 'step')} with a human label {one.bad:,} are bad "
+            f"({format_percent(one.bad / one.steps if one.steps else 0.0)})",
+            _verifier_table(report.verifiers),
+        )
+    yield f"Share of steps that humans call good, by {report.made.soft}", curve_table("value", report.reliability.bins)
+
+
+def _count_lines(report: Agreement) -> list[str]:
     counts, made = report.counts, report.made
     lines = [
         f"humans    {report.data}: {format_count(counts.rows, 'row')} = {counts.compared:,} compared "
@@ -98,8 +94,7 @@ def _print_counts(console: Console, report: Agreement) -> None:
     )
     if counts.unusable > SHOWN_UNUSABLE:
         lines.append(f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more")
-    for line in lines:
-        console.print(Text(line), soft_wrap=True)
+    return lines
 
 
 def _rows(rulings: Sequence[MethodComparison]) -> list[MethodComparison]:
@@ -190,12 +185,6 @@ def _steps_table(report: Agreement) -> Table:
     )
     heads = ("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
     return Table(heads=heads, rows=rows)
-
-
-def _titled(console: Console, title: str, table: Table) -> None:
-    console.print(Text(title))
-    console.print(as_rich(table))
-    console.print()
 
 
 def _reach(estimated: Interval) -> str:

@@ -40,9 +40,9 @@ class ConsensusProof:
         """The labels of a unit. None where they cannot be computed, see `faults`."""
         if self._missing:
             return None
-        measured = self._consensus.measure(chains, trials, state)
-        self._evidence += measured.evidence
-        return self._consensus.labels(measured, self._consensus.places(measured.evidence, self._learned), self._learned)
+        by_mc, evidence = self._consensus.measure(chains, trials, state)
+        self._evidence += evidence
+        return self._consensus.labels(by_mc, evidence, self._consensus.places(evidence, self._learned), self._learned)
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the consensus as a whole, after all units."""

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.export.example import StepTarget, TrainingExample
-from pipeline.export.formats.base import Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.formats.base import Format, FormatError, Marks, Row, columns, no_steps
 from pipeline.export.settings import TargetKind
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -66,8 +66,10 @@ def _finish_reason(example: TrainingExample) -> str:
     return "solution" if example.outcome else "give_up"
 
 
-def _prm800k_schema(_target: TargetKind) -> pa.Schema:
-    columns: list[tuple[str, pa.DataType]] = [
+PRM800K = Format(
+    targets=(TargetKind.hard,),
+    row=_prm800k_row,
+    schema=columns(
         ("labeler", pa.string()),
         ("timestamp", pa.string()),
         ("generation", pa.int64()),
@@ -75,20 +77,7 @@ def _prm800k_schema(_target: TargetKind) -> pa.Schema:
         ("is_initial_screening_question", pa.bool_()),
         ("question", _QUESTION),
         ("label", _LABEL),
-    ]
-    return pa.schema(columns)
-
-
-def _prm800k_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
-    return no_steps(example)
-
-
-PRM800K = Format(
-    targets=(TargetKind.hard,),
-    row=_prm800k_row,
-    schema=_prm800k_schema,
-    offences=_prm800k_offences,
-    token_offences=not_of_tokens,
+    ),
     ignores=True,
     neutral=True,
 )
@@ -101,22 +90,10 @@ def _processbench_row(example: TrainingExample, _marks: Marks) -> Row:
     return {
         "id": example.chain_id,
         "problem": example.problem,
-        "steps": example.steps,
+        "steps": list(example.steps),
         "final_answer_correct": example.outcome,
         "label": example.targets.index(0) if 0 in example.targets else NO_ERROR,
     }
-
-
-def _processbench_schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("problem", pa.string()),
-            ("steps", pa.list_(pa.string())),
-            ("final_answer_correct", pa.bool_()),
-            ("label", pa.int64()),
-        ]
-    )
 
 
 def _processbench_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
@@ -134,9 +111,14 @@ def _processbench_offences(example: TrainingExample, _marks: Marks) -> Iterator[
 PROCESSBENCH = Format(
     targets=(TargetKind.hard,),
     row=_processbench_row,
-    schema=_processbench_schema,
+    schema=columns(
+        ("id", pa.string()),
+        ("problem", pa.string()),
+        ("steps", pa.list_(pa.string())),
+        ("final_answer_correct", pa.bool_()),
+        ("label", pa.int64()),
+    ),
     offences=_processbench_offences,
-    token_offences=not_of_tokens,
     ignores=True,
     whole=True,
 )

@@ -64,6 +64,22 @@ class Encoder(Protocol):
         ...
 
 
+def columns(*named: tuple[str, pa.DataType]) -> Callable[[TargetKind], pa.Schema]:
+    """The schema of rows that have the same columns for every target."""
+    schema = pa.schema(named)
+    return lambda _target: schema
+
+
+def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[FormatError]:
+    """No check, for formats whose rows are not tokenized directly."""
+    return iter(())
+
+
+def no_steps(example: TrainingExample, _marks: Marks | None = None) -> Iterator[FormatError]:
+    if not example.steps:
+        yield FormatError(kind="no_steps", detail="it has no steps", fatal=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A trainer's layout.
@@ -77,9 +93,9 @@ class Format:
     targets: tuple[TargetKind, ...]
     row: Callable[[TrainingExample, Marks], Row]
     schema: Callable[[TargetKind], pa.Schema]
-    offences: Callable[[TrainingExample, Marks], Iterator[FormatError]]
+    offences: Callable[[TrainingExample, Marks], Iterator[FormatError]] = no_steps
     """Finds errors in the texts."""
-    token_offences: Callable[[Row, Marks, Encoder, int | None], Iterator[FormatError]]
+    token_offences: Callable[[Row, Marks, Encoder, int | None], Iterator[FormatError]] = not_of_tokens
     """Finds errors in the tokens of a row. The last argument is the largest number of tokens that the trainer uses."""
     ignores: bool = False
     neutral: bool = False
@@ -88,16 +104,6 @@ class Format:
     marks: Marks = Marks()
     file: FileType = FileType.jsonl
     max_length: int | None = None
-
-
-def not_of_tokens(_row: Row, _marks: Marks, _encoder: Encoder, _max_length: int | None) -> Iterator[FormatError]:
-    """No check, for formats whose rows are not tokenized directly."""
-    return iter(())
-
-
-def no_steps(example: TrainingExample) -> Iterator[FormatError]:
-    if not example.steps:
-        yield FormatError(kind="no_steps", detail="it has no steps", fatal=True)
 
 
 def separator_in_step(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
@@ -123,6 +129,12 @@ def mark_in_text(
                 kind="mark_in_text", detail=f"step {number} contains the mark {bare!r}: {remedy}", fatal=True
             )
             return
+
+
+def placeholder_in_text(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
+    """No steps, or the placeholder in a text."""
+    yield from no_steps(example)
+    yield from mark_in_text(example, marks.placeholder)
 
 
 def special_tokens(example: TrainingExample, encoder: Encoder) -> Iterator[FormatError]:

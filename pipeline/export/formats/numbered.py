@@ -24,10 +24,12 @@ from pipeline.export.formats.base import (
     FormatError,
     Marks,
     Row,
+    columns,
     mark_in_text,
     marks_among,
     no_steps,
     one_token,
+    placeholder_in_text,
 )
 from pipeline.export.settings import FileType, TargetKind
 
@@ -85,10 +87,6 @@ def _row(example: TrainingExample, marks: Marks) -> Row:
     }
 
 
-def _schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema([("input", pa.string()), ("label", pa.string()), ("task", pa.string())])
-
-
 def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     yield from mark_in_text(example, marks.placeholder, "every reader takes it for the end of a step")
@@ -138,7 +136,7 @@ def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | 
 MATH_SHEPHERD = Format(
     targets=(TargetKind.hard,),
     row=_row,
-    schema=_schema,
+    schema=columns(("input", pa.string()), ("label", pa.string()), ("task", pa.string())),
     offences=_offences,
     token_offences=_token_offences,
     marks=Marks(placeholder=PLACEHOLDER),
@@ -157,15 +155,6 @@ def _openr_row(example: TrainingExample, marks: Marks) -> Row:
     }
 
 
-def _openr_schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema([("question", pa.string()), ("process", pa.string()), ("label", pa.list_(pa.string()))])
-
-
-def _openr_offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
-    yield from no_steps(example)
-    yield from mark_in_text(example, marks.placeholder)
-
-
 def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     labels = row["label"]
     assert isinstance(labels, list)
@@ -180,8 +169,8 @@ def _openr_token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: 
 OPENR = Format(
     targets=(TargetKind.hard,),
     row=_openr_row,
-    schema=_openr_schema,
-    offences=_openr_offences,
+    schema=columns(("question", pa.string()), ("process", pa.string()), ("label", pa.list_(pa.string()))),
+    offences=placeholder_in_text,
     token_offences=_openr_token_offences,
     marks=Marks(placeholder=TAG),
     file=FileType.json,

@@ -26,10 +26,9 @@ from pipeline.export.formats.base import (
     FormatError,
     Marks,
     Row,
-    mark_in_text,
     marks_among,
-    no_steps,
     one_token,
+    placeholder_in_text,
 )
 from pipeline.export.settings import TargetKind
 
@@ -58,11 +57,6 @@ def _schema(target: TargetKind) -> pa.Schema:
     return pa.schema([("input", pa.string()), ("value", pa.list_(value))])
 
 
-def _offences(example: TrainingExample, marks: Marks) -> Iterator[FormatError]:
-    yield from no_steps(example)
-    yield from mark_in_text(example, marks.placeholder)
-
-
 def _token_offences(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
     text, value = row["input"], row["value"]
     assert isinstance(text, str)
@@ -79,7 +73,7 @@ OPENRLHF = Format(
     targets=(TargetKind.hard, TargetKind.soft),
     row=_row,
     schema=_schema,
-    offences=_offences,
+    offences=placeholder_in_text,
     token_offences=_token_offences,
     ignores=True,
     marks=Marks(separator="\n", placeholder=PLACEHOLDER),
@@ -104,7 +98,7 @@ def messages(row: Row, marks: Marks) -> list[dict[str, str]]:
 
 
 def _qwen_row(example: TrainingExample, _marks: Marks) -> Row:
-    return {"system": SYSTEM, "query": example.problem, "response": example.steps, "labels": example.targets}
+    return {"system": SYSTEM, "query": example.problem, "response": list(example.steps), "labels": example.targets}
 
 
 def _qwen_schema(target: TargetKind) -> pa.Schema:
@@ -128,7 +122,7 @@ QWEN = Format(
     targets=(TargetKind.soft, TargetKind.hard),
     row=_qwen_row,
     schema=_qwen_schema,
-    offences=_offences,
+    offences=placeholder_in_text,
     token_offences=_qwen_token_offences,
     marks=Marks(placeholder=QWEN_PLACEHOLDER),
 )

@@ -18,7 +18,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.tables import CONSENSUS, LABELS, LABELS_CONSENSUS
 from pipeline.export.base import LayoutExporter, Plan, labels_as_they_are
 from pipeline.export.example import TrainingExample
-from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, no_steps, not_of_tokens
+from pipeline.export.formats.base import Encoder, Format, FormatError, Marks, Row, columns, no_steps
 from pipeline.export.settings import ExportConfig, FileType, TargetKind
 
 _NUMBERS = pa.list_(pa.int64())
@@ -35,7 +35,7 @@ def _row(example: TrainingExample, _marks: Marks) -> Row:
         "problem_id": example.problem_id,
         "source_id": example.source_id,
         "problem": example.problem,
-        "steps": example.steps,
+        "steps": list(example.steps),
         **_targets(example),
         "outcome": example.outcome,
         "gold_answer": example.gold_answer,
@@ -53,7 +53,7 @@ def _targets(example: TrainingExample) -> Row:
 
 
 def _schema(target: TargetKind) -> pa.Schema:
-    columns: list[tuple[str, pa.DataType]] = [
+    named: list[tuple[str, pa.DataType]] = [
         ("chain_id", pa.string()),
         ("problem_id", pa.string()),
         ("source_id", pa.string()),
@@ -64,19 +64,13 @@ def _schema(target: TargetKind) -> pa.Schema:
         ("gold_answer", pa.string()),
         ("final_answer", pa.string()),
     ]
-    return pa.schema(columns)
-
-
-def _offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
-    return no_steps(example)
+    return pa.schema(named)
 
 
 STEPS = Format(
     targets=(TargetKind.soft, TargetKind.hard, TargetKind.counts),
     row=_row,
     schema=_schema,
-    offences=_offences,
-    token_offences=not_of_tokens,
     ignores=True,
     neutral=True,
     file=FileType.parquet,
@@ -134,11 +128,6 @@ def _orm_row(example: TrainingExample, marks: Marks) -> Row:
     }
 
 
-def _orm_schema(_target: TargetKind) -> pa.Schema:
-    columns: list[tuple[str, pa.DataType]] = [("prompt", pa.string()), ("response", pa.string()), ("label", pa.int64())]
-    return pa.schema(columns)
-
-
 def _orm_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
     yield from no_steps(example)
     if example.outcome is None:
@@ -157,7 +146,7 @@ def _orm_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: i
 ORM = Format(
     targets=(TargetKind.hard,),
     row=_orm_row,
-    schema=_orm_schema,
+    schema=columns(("prompt", pa.string()), ("response", pa.string()), ("label", pa.int64())),
     offences=_orm_offences,
     token_offences=_orm_token_offences,
     ignores=True,

@@ -109,9 +109,8 @@ class PpmRows:
     ) -> Iterator[ExportRow]:
         template = TEMPLATE if self.config.template is None else self.config.template.replace("\\n", "\n")
         head = template.replace("{problem}", tree.problem)
-        none = True
+        pair = None
         for pair in ppm_pairs(tree.tree, values, self.config):
-            none = False
             steps = tree.tree.steps(pair.pos)
             row: Row = {
                 "prompt": head + "".join(map(self._step, steps[:-1])),
@@ -124,7 +123,7 @@ class PpmRows:
             if self.encoder is not None:
                 found += tuple(ppm_token_errors(row, self.encoder, self.max_length))
             yield pair_of_problem(chains, row, found)
-        if none:
+        if pair is None:
             yield from (ExportRow(chain=chain, left_out=NO_PPM_PAIR) for chain in chains)
 
     def _step(self, text: str) -> str:

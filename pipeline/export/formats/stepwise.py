@@ -35,6 +35,7 @@ from pipeline.export.formats.base import (
     FormatError,
     Marks,
     Row,
+    columns,
     labels_lost,
     no_steps,
     separator_in_step,
@@ -51,15 +52,9 @@ def stepwise_row(example: TrainingExample, _marks: Marks) -> Row:
     """A row with the columns `prompt`, `completions` and `labels`."""
     return {
         "prompt": example.problem,
-        "completions": example.steps,
+        "completions": list(example.steps),
         "labels": [IGNORED if target is None else target for target in example.targets],
     }
-
-
-def stepwise_schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema(
-        [("prompt", pa.string()), ("completions", pa.list_(pa.string())), ("labels", pa.list_(pa.int64()))]
-    )
 
 
 def stepwise_tokens(row: Row, marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
@@ -103,7 +98,7 @@ def _with_separator(trainer: str, separator: str) -> Callable[[TrainingExample, 
 TRL = Format(
     targets=(TargetKind.hard,),
     row=stepwise_row,
-    schema=stepwise_schema,
+    schema=columns(("prompt", pa.string()), ("completions", pa.list_(pa.string())), ("labels", pa.list_(pa.int64()))),
     offences=_offences,
     token_offences=stepwise_tokens,
     ignores=True,
@@ -186,11 +181,7 @@ SCAN_MAX_LENGTH = 8192
 
 def _scan_row(example: TrainingExample, _marks: Marks) -> Row:
     scores = [float(target) for target in example.targets if isinstance(target, int | float)]
-    return {"question": example.problem, "steps": example.steps, "scores": scores}
-
-
-def _scan_schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema([("question", pa.string()), ("steps", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))])
+    return {"question": example.problem, "steps": list(example.steps), "scores": scores}
 
 
 def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: int | None) -> Iterator[FormatError]:
@@ -210,7 +201,7 @@ def _scan_token_offences(row: Row, _marks: Marks, encoder: Encoder, max_length: 
 SCAN = Format(
     targets=(TargetKind.soft, TargetKind.hard),
     row=_scan_row,
-    schema=_scan_schema,
+    schema=columns(("question", pa.string()), ("steps", pa.list_(pa.string())), ("scores", pa.list_(pa.float64()))),
     offences=_with_separator("SCAN", SCAN_SEPARATOR),
     token_offences=_scan_token_offences,
     marks=Marks(separator=SCAN_SEPARATOR),
@@ -233,14 +224,6 @@ def _conversation_row(example: TrainingExample, _marks: Marks) -> Row:
     return {"conversations": turns}
 
 
-def _conversation_schema(_target: TargetKind) -> pa.Schema:
-    return pa.schema([("conversations", _TURNS)])
-
-
-def _conversation_offences(example: TrainingExample, _marks: Marks) -> Iterator[FormatError]:
-    return no_steps(example)
-
-
 def _conversation_token_offences(
     row: Row, _marks: Marks, encoder: Encoder, max_length: int | None
 ) -> Iterator[FormatError]:
@@ -252,8 +235,7 @@ def _conversation_token_offences(
 RLHFLOW = Format(
     targets=(TargetKind.hard,),
     row=_conversation_row,
-    schema=_conversation_schema,
-    offences=_conversation_offences,
+    schema=columns(("conversations", _TURNS)),
     token_offences=_conversation_token_offences,
     max_length=RLHFLOW_MAX_LENGTH,
 )

@@ -110,15 +110,14 @@ class TreePairRows:
         self, chains: Sequence[LabelRow], tree: ProblemTree, values: Sequence[Posterior]
     ) -> Iterator[ExportRow]:
         reader = self.config.reader
-        none = True
+        pair = None
         for pair in tree_pairs(tree, values, self.config):
-            none = False
             row = tree_pair_row(pair, tree, values, reader, self.separator)
             found = tuple(self._errors(pair))
             if self.encoder is not None and reader is PairReader.trl:
                 found += tuple(pair_token_errors(row, self.encoder, self.max_length))
             yield pair_of_problem(chains, row, found)
-        if none:
+        if pair is None:
             yield from (ExportRow(chain=chain, left_out=NO_TREE_PAIR) for chain in chains)
 
     def _errors(self, pair: TreePair) -> Iterator[FormatError]:
