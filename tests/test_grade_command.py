@@ -49,7 +49,7 @@ def refused(capsys: Printed, *arguments: str) -> str:
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkers have children that start in a moment."""
-    monkeypatch.setattr("pipeline.graders.math.pool.start_module", light_child.start)
+    monkeypatch.setattr("pipeline.graders.line_process.start_module", light_child.start)
 
 
 @pytest.fixture

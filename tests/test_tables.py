@@ -65,7 +65,7 @@ from pipeline.core.tables import (
 from pipeline.estimators.fixed import measured_value, terminal_value
 from pipeline.estimators.labelling import valued_labels
 from pipeline.estimators.pooled.kernel import PRIOR
-from pipeline.estimators.pooled.learning import kernel_table
+from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.runtime.checking.task import findings_table
 from pipeline.runtime.scoring.task import scores_table
 from pipeline.scorers.base import StepScores
@@ -387,7 +387,7 @@ def every_table() -> dict[str, pa.Table]:
             schema=TABLES["verdicts"].schema,
         ),
         "labels": labels([labelled(), labelled(answer=None, outcome=None)]),
-        "kernels": kernel_table(PRIOR),
+        "kernels": KernelLearner().to_table(PRIOR),
         "chains": to_score,
         "critiques": critiques(),
         "findings": findings_of(to_score),

@@ -15,7 +15,7 @@ from pipeline.core.formatting import printable
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 
 if TYPE_CHECKING:
-    from pipeline.preflight.nodes import Nodes
+    from pipeline.preflight.machine import Nodes
     from pipeline.preflight.run import LookAtNodes
 
 
@@ -24,7 +24,7 @@ _WIDTH = 15
 
 def _doctor(config: LabelConfig) -> int:
     set_up_ray(config.cluster.address)
-    from pipeline.preflight.findings import Finding, Level, counted
+    from pipeline.preflight.checks import Finding, Level, counted
     from pipeline.preflight.run import preflight
 
     findings: list[Finding] = []
@@ -40,7 +40,7 @@ def _doctor(config: LabelConfig) -> int:
 
 def _look_at_nodes(config: LabelConfig) -> "LookAtNodes":
     """At every node of the cluster, or at this machine alone, for which Ray is not started."""
-    from pipeline.preflight.nodes import joined_nodes, this_machine
+    from pipeline.preflight.machine import joined_nodes, this_machine
 
     if config.cluster.address is None:
         return this_machine

@@ -92,7 +92,7 @@ def with_report(config: LabelConfig, summary: "Summary", console: "Console | Non
 def ray_label_workers(task: "LabelTask", check: Callable[[], None]) -> Iterator["WorkerPool"]:
     """The workers of `label` and `grow`, as Ray actors, after a look at their machines. What is wrong there is printed, and no
     reason to stop: a worker that cannot start says so itself. `check` is called while nodes are waited for."""
-    from pipeline.preflight.nodes import joined_nodes, this_machine
+    from pipeline.preflight.machine import joined_nodes, this_machine
     from pipeline.preflight.run import node_warnings
     from pipeline.runtime.actors import ray_workers
 

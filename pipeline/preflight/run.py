@@ -17,10 +17,8 @@ from pipeline.data.rows import input_files
 from pipeline.engines.base import EngineNeeds, Policy
 from pipeline.engines.hub import hub_asked_once, hub_is_off, hub_name
 from pipeline.engines.registry import policy_for
-from pipeline.preflight.checks import MODEL, Needs, judge, judge_disks
-from pipeline.preflight.findings import Finding, Level, failed, ok, warning
-from pipeline.preflight.machine import Machine
-from pipeline.preflight.nodes import Nodes
+from pipeline.preflight.checks import MODEL, Finding, Level, Needs, failed, judge, judge_disks, ok, warning
+from pipeline.preflight.machine import Machine, Nodes
 from pipeline.runtime.placement import ROUNDING, cpus_and_gpus, share_of, unused_gpus, uses_gpus
 from pipeline.storage.location import folder_at, is_bucket, storage_at
 

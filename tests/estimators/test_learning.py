@@ -20,11 +20,12 @@ from pipeline.estimators.pooled.kernel import (
     correlation,
     transition_model,
 )
-from pipeline.estimators.pooled.learning import TABLE, kernel_of, kernel_table, learn_kernel
+from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.pooled.reproduction import ANGLES, KINDS
 from pipeline.estimators.tree import Tree, tree_of
 from tests.estimators.pooled import JUMPS, seen, straight
 
+LEARNER = KernelLearner()
 Unit = tuple[list[ChainShape], dict[str, Trials]]
 
 
@@ -80,7 +81,7 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
         shown = [log_likelihood(chains, have, before) + log_prior(before, before)]
         for rounds in (1, 2, 3, 6):
             patch.setattr(learning, "_ITERATIONS", rounds)
-            moving = transition_model(learn_kernel(PRIOR, trees(chains), have))
+            moving = transition_model(LEARNER.learn(PRIOR, trees(chains), have))
             shown.append(log_likelihood(chains, have, moving) + log_prior(moving, before))
     assert np.diff(shown).min() >= -1e-9
 
@@ -88,7 +89,7 @@ def test_each_round_explains_the_unit_better_in_the_light_of_the_prior(unit: Uni
 @given(units())
 def test_what_is_learned_explains_the_unit_better_than_the_prior(unit: Unit) -> None:
     chains, have = unit
-    known = learn_kernel(PRIOR, trees(chains), have)
+    known = LEARNER.learn(PRIOR, trees(chains), have)
     assert known.chains == len(chains)
     assert (
         log_likelihood(chains, have, transition_model(known))
@@ -102,7 +103,7 @@ def test_probabilities_are_positive_and_add_up_and_the_order_of_chains_does_not_
     unit: Unit, known: Kernel
 ) -> None:
     chains, have = unit
-    kernels = [learn_kernel(known, trees(together), have) for together in (chains, chains, chains[::-1])]
+    kernels = [LEARNER.learn(known, trees(together), have) for together in (chains, chains, chains[::-1])]
     first, again, reversed_ = (transition_model(each) for each in kernels)
     for part in ("start", "step", "right"):
         np.testing.assert_array_equal(getattr(first, part), getattr(again, part))
@@ -117,7 +118,7 @@ def test_probabilities_are_positive_and_add_up_and_the_order_of_chains_does_not_
 
 
 def test_nothing_to_learn_from() -> None:
-    assert learn_kernel(JUMPS, [], {}) is JUMPS
+    assert LEARNER.learn(JUMPS, [], {}) is JUMPS
 
 
 def units_of(moves: str, number: int, random: np.random.Generator) -> list[Unit]:
@@ -141,7 +142,7 @@ def units_of(moves: str, number: int, random: np.random.Generator) -> list[Unit]
 def test_a_kernel_reports_how_much_steps_say_of_each_other(moves: str, least: float, most: float) -> None:
     known = PRIOR
     for chains, have in units_of(moves, 4, np.random.default_rng(1)):
-        known = learn_kernel(known, trees(chains), have)
+        known = LEARNER.learn(known, trees(chains), have)
     assert least <= correlation(known) <= most
 
 
@@ -155,9 +156,9 @@ def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
         reproduced=rng.exponential(size=(KINDS, ANGLES)),
         chains=chains,
     )
-    table = kernel_table(kernel)
-    assert table.schema.equals(TABLES[TABLE].schema)
-    back = kernel_of(table)
+    table = LEARNER.to_table(kernel)
+    assert table.schema.equals(TABLES[LEARNER.table].schema)
+    back = LEARNER.from_table(table)
     assert back.chains == chains
     for name in ("start", "steps", "last"):
         assert np.array_equal(getattr(back, name), getattr(kernel, name))
@@ -167,6 +168,6 @@ def test_a_kernel_comes_back_as_it_went_in(seed: int, chains: int) -> None:
     "change", [{"prior": PRIOR_VERSION + 1}, {"start": [0.5]}, {"steps": [[1.0]]}, {"last": [[0.0]]}]
 )
 def test_a_kernel_of_another_version_is_refused(change: dict[str, object]) -> None:
-    row = kernel_table(PRIOR).to_pylist()[0] | change
+    row = LEARNER.to_table(PRIOR).to_pylist()[0] | change
     with pytest.raises(ValueError, match="another version"):
-        kernel_of(pa.Table.from_pylist([row], schema=TABLES[TABLE].schema))
+        LEARNER.from_table(pa.Table.from_pylist([row], schema=TABLES[LEARNER.table].schema))

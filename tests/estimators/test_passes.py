@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from pipeline.core.records import ChainShape, Trials
-from pipeline.estimators.pooled.forest import forest_of
+from pipeline.estimators.pooled.forest import forest_of, passes_of
 from pipeline.estimators.pooled.grid import GRID, POINTS, mean_of, variance_of
 from pipeline.estimators.pooled.kernel import PRIOR, Kernel, TransitionModel, transition_model
-from pipeline.estimators.pooled.passes import passes_of
 from pipeline.estimators.pooled.posterior import expected_moves, posterior
 from pipeline.estimators.pooled.reproduction import _TRUST, ANGLES, KINDS, Branching, Habits, factor, learned_counts
 from pipeline.estimators.tree import Floats, tree_of

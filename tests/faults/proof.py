@@ -9,8 +9,7 @@ from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import ChainShape, ChainValues, Finish, RolloutOutcome, StepValue, Verdict
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
-from pipeline.estimators.pooled.learning import TABLE as KERNELS
-from pipeline.estimators.pooled.learning import kernel_of
+from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import measured_prefixes, trials_of
 from pipeline.runtime.problem_budget import meets_target, unit_target_of
@@ -138,7 +137,11 @@ def _id(outcome: RolloutOutcome) -> str:
 def _values(
     storage: Storage, whole: Commit, chains: Sequence[ChainShape], outcomes: Sequence[RolloutOutcome], claim: Claim
 ) -> list[ChainValues]:
-    kernels = [kernel_of(read_shard(storage, shard)) for shard in whole.shards if shard.table == KERNELS]
+    kernels = [
+        KernelLearner().from_table(read_shard(storage, shard))
+        for shard in whole.shards
+        if shard.table == KernelLearner.table
+    ]
     return chain_values(
         chains, trials_of(outcomes), estimator_for(claim.config.estimator), kernels[0] if kernels else PRIOR
     )

@@ -12,9 +12,9 @@ from pipeline.graders.line_process import Process, start_module
 LARGE = "\\prod_{k=1}^{3000} (x+k)^{k}"
 """An answer for which it takes 256 MiB."""
 INSTEAD = """
-from pipeline.graders.math import pool
+from pipeline.graders import line_process
 from tests.graders import light_child
-pool.start_module = light_child.start
+line_process.start_module = light_child.start
 """
 """Lines of a script whose checkers have such children."""
 

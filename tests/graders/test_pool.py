@@ -154,7 +154,7 @@ def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeyp
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkers have children that start in a moment."""
-    monkeypatch.setattr("pipeline.graders.math.pool.start_module", light_child.start)
+    monkeypatch.setattr("pipeline.graders.line_process.start_module", light_child.start)
 
 
 def test_a_stopped_child_is_a_timeout(light: None) -> None:
@@ -173,7 +173,7 @@ def test_an_answer_whose_child_is_killed_is_graded_by_another(light: None) -> No
 def test_an_answer_of_which_two_children_die_is_a_crash(light: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         child = checker._children[0]
-        start = child._start
+        start = child.start
 
         def start_and_kill() -> "subprocess.Popen[bytes]":
             process = start()
@@ -182,7 +182,7 @@ def test_an_answer_of_which_two_children_die_is_a_crash(light: None, monkeypatch
 
         kill_while_it_grades(child_of(checker))
         with monkeypatch.context() as patch:
-            patch.setattr(child, "_start", start_and_kill)
+            patch.setattr(child, "start", start_and_kill)
             assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CRASHED
         assert checker.grade_answer((identity(4)[0],), identity(4)[1]).verdict is Verdict.CORRECT
 

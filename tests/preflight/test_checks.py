@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.preflight.checks import Needs, judge, judge_disks
-from pipeline.preflight.findings import Finding, Level, counted
+from pipeline.preflight.checks import Finding, Level, Needs, counted, judge, judge_disks
 from pipeline.preflight.machine import Gpu, Machine, parse_gpus, visible_gpus
 
 GB = 10**9

@@ -19,9 +19,8 @@ from pipeline.__main__ import compose_label, main
 from pipeline.engines import hub
 from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.registry import policy_for
-from pipeline.preflight.findings import Finding, Level
-from pipeline.preflight.machine import Gpu, Machine, look
-from pipeline.preflight.nodes import Nodes, this_machine
+from pipeline.preflight.checks import Finding, Level
+from pipeline.preflight.machine import Gpu, Machine, Nodes, look, this_machine
 from pipeline.preflight.run import node_warnings, preflight
 from tests.checkout import ROOT
 
@@ -54,7 +53,7 @@ import os, sys
 from pipeline.cli.workers import set_up_ray
 set_up_ray(None)
 from pipeline.config.label import ClusterConfig
-from pipeline.preflight.nodes import joined_nodes, this_machine
+from pipeline.preflight.machine import joined_nodes, this_machine
 from pipeline.runtime.connection import cluster
 here = this_machine(()).machines[0]
 with cluster(ClusterConfig()):

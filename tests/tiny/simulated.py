@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.core.records import ChainShape, Trials
 from pipeline.estimators.labelling import chain_values
 from pipeline.estimators.pooled.kernel import PRIOR
-from pipeline.estimators.pooled.learning import learn_kernel
+from pipeline.estimators.pooled.learning import KernelLearner
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import tree_of
 from tests.estimators.pooled import POOLED, played
@@ -42,7 +42,7 @@ def simulated(known: Truth, seed: int) -> Printed:
 
     trees = [tree_of([chain]) for chain in chains]
     have = played(trees, engine, POOLED, PRIOR)
-    values = chain_values(chains, have, estimator_for(POOLED), learn_kernel(PRIOR, trees, have))
+    values = chain_values(chains, have, estimator_for(POOLED), KernelLearner().learn(PRIOR, trees, have))
     steps = [step for chain in values for step in (chain.root, *chain.steps[:-1])]
     counts = [have.get(name, Trials()).counts for name in names]
     return Printed(

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from pipeline.verifiers.reading import NotRead
 from pipeline.verifiers.z3 import terms
-from pipeline.verifiers.z3.fld import Vocabulary, fld_formula
-from pipeline.verifiers.z3.smtlib import Script, SExpression, expressions, written
-from pipeline.verifiers.z3.smtlib_steps import written_term
+from pipeline.verifiers.z3.fover_steps import Vocabulary, fld_formula
+from pipeline.verifiers.z3.smtlib import Script, SExpression, expressions, written, written_term
 from pipeline.verifiers.z3.terms import Term
 
 ATOMS = st.sampled_from(["x", "f", "+", "=>", "p.q", "12", "0", "3.50", "forall", "!", "a-b"])

@@ -28,65 +28,10 @@ _KNOWN_WELL = 64
 """Chains after which the pooled estimator trusts its kernel. Assumed for most of a large run."""
 
 
-def learn_kernel(known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
-    """The kernel with these trees added. It is used for the values of this unit and for later units."""
-    if not trees:
-        return known
-    forest = forest_of(trees, trials)
-    kernel = known
-    for _ in range(_ITERATIONS):
-        mass, moves, reproduced = expected_moves(forest, transition_model(kernel))
-        last = np.zeros((2, POINTS))
-        for outcome in (0, 1):
-            last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
-        kernel = replace(
-            known,
-            start=known.start + mass[forest.levels[0]].sum(axis=0),
-            steps=known.steps + moves,
-            last=known.last + last,
-            reproduced=known.reproduced + reproduced,
-            chains=known.chains + len(forest.ends),
-        )
-    return kernel
-
-
-TABLE = KERNELS.name
-
-
-def kernel_table(kernel: Kernel) -> pa.Table:
-    """One row with the expected counts and the version of their prior."""
-    row = KernelRow(
-        prior=PRIOR_VERSION,
-        chains=kernel.chains,
-        start=kernel.start.tolist(),
-        steps=kernel.steps.tolist(),
-        last=kernel.last.tolist(),
-        reproduced=kernel.reproduced.tolist(),
-    )
-    return KERNELS.to_table([row])
-
-
-def kernel_of(table: pa.Table, misses: float = 0.0) -> Kernel:
-    """The inverse of `kernel_table`; see `Kernel.misses`. Raises ValueError for a kernel of another version."""
-    row = table.to_pylist()[0]
-    kernel = Kernel(
-        start=np.array(row["start"]),
-        steps=np.array(row["steps"]),
-        last=np.array(row["last"]),
-        reproduced=np.array(row.get("reproduced")),
-        chains=row["chains"],
-        misses=misses,
-    )
-    shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape, kernel.reproduced.shape
-    if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS), (KINDS, ANGLES)):
-        raise ValueError("the kernel was learned by another version of stepvalue")
-    return kernel
-
-
 class KernelLearner:
-    """A `base.Learner` whose state is a `Kernel`."""
+    """A `base.Learner` whose state is a `Kernel`. `misses`: see `Kernel.misses`."""
 
-    table = TABLE
+    table = KERNELS.name
     version = PRIOR_VERSION
 
     def __init__(self, misses: float = 0.0) -> None:
@@ -96,13 +41,53 @@ class KernelLearner:
         return replace(PRIOR, misses=self._misses) if self._misses else PRIOR
 
     def learn(self, known: Kernel, trees: Sequence[Tree], trials: Mapping[str, Trials]) -> Kernel:
-        return learn_kernel(known, trees, trials)
+        """The kernel with these trees added. It is used for the values of this unit and for later units."""
+        if not trees:
+            return known
+        forest = forest_of(trees, trials)
+        kernel = known
+        for _ in range(_ITERATIONS):
+            mass, moves, reproduced = expected_moves(forest, transition_model(kernel))
+            last = np.zeros((2, POINTS))
+            for outcome in (0, 1):
+                last[outcome] = mass[forest.ends[forest.right == outcome]].sum(axis=0)
+            kernel = replace(
+                known,
+                start=known.start + mass[forest.levels[0]].sum(axis=0),
+                steps=known.steps + moves,
+                last=known.last + last,
+                reproduced=known.reproduced + reproduced,
+                chains=known.chains + len(forest.ends),
+            )
+        return kernel
 
     def familiar(self, known: Kernel) -> Kernel:
         return replace(known, chains=max(known.chains, _KNOWN_WELL))
 
     def to_table(self, known: Kernel) -> pa.Table:
-        return kernel_table(known)
+        """One row with the expected counts and the version of their prior."""
+        row = KernelRow(
+            prior=PRIOR_VERSION,
+            chains=known.chains,
+            start=known.start.tolist(),
+            steps=known.steps.tolist(),
+            last=known.last.tolist(),
+            reproduced=known.reproduced.tolist(),
+        )
+        return KERNELS.to_table([row])
 
     def from_table(self, table: pa.Table) -> Kernel:
-        return kernel_of(table, self._misses)
+        """The inverse of `to_table`. Raises ValueError for a kernel of another version."""
+        row = table.to_pylist()[0]
+        kernel = Kernel(
+            start=np.array(row["start"]),
+            steps=np.array(row["steps"]),
+            last=np.array(row["last"]),
+            reproduced=np.array(row.get("reproduced")),
+            chains=row["chains"],
+            misses=self._misses,
+        )
+        shapes = kernel.start.shape, kernel.steps.shape, kernel.last.shape, kernel.reproduced.shape
+        if row["prior"] != PRIOR_VERSION or shapes != ((POINTS,), (POINTS, POINTS), (2, POINTS), (KINDS, ANGLES)):
+            raise ValueError("the kernel was learned by another version of stepvalue")
+        return kernel

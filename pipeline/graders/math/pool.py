@@ -5,7 +5,6 @@ at most the deadline per gold, measured from when a ready child gets the task. U
 Not covered: errors of the algebra itself. A verdict other than CORRECT and INCORRECT says why there is none.
 """
 
-import contextlib
 import json
 import re
 import sys
@@ -15,73 +14,42 @@ from pipeline.config.choices import UnreadableIs
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import Grade, Verdict
 from pipeline.graders.base import MAX_ANSWER_KEPT, of_any
-from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
+from pipeline.graders.line_process import LineChild
 from pipeline.graders.math import compare, extract, limits
 from pipeline.graders.math.choices import split_parts
 from pipeline.graders.math.normal import normal_form
 from pipeline.graders.process_pool import PooledChecker, VerdictCache
 from pipeline.graders.settings import MathConfig
 
-START_SECONDS = 120.0
-START_TRIES = 3
-ASK_TRIES = 2  # A child that ends without a reply may have been killed for lack of memory, or by a person.
 TASKS_PER_CHILD = 5_000
+_MODULE = "pipeline.graders.math.child"
 
 _UNREAD = frozenset({Verdict.UNPARSEABLE, Verdict.OVER_LIMIT})
 NO_ANSWER = Grade(verdict=Verdict.NO_ANSWER, answer="", ms=0.0)
 
 
-class _Child:
-    """One process of `pipeline.graders.math.child`. It is started when first needed and restarted after it ends."""
+class _Child(LineChild):
+    """A process of `pipeline.graders.math.child`."""
 
     def __init__(self, config: MathConfig) -> None:
         self._config = config
-        self._tasks = 0
-        self.process: Process | None = None
+        arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
+        not_started = StepvalueError(
+            f"the process of the answer checker does not start; run `{sys.executable} -m {_MODULE}"
+            f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too small)"
+        )
+        super().__init__(_MODULE, arguments, TASKS_PER_CHILD, not_started)
 
-    def ask(self, task: dict[str, str]) -> Verdict:
-        """The child's verdict on one task. TIMEOUT if it is late, CRASHED if `ASK_TRIES` children end without a reply.
+    def verdict(self, task: dict[str, str]) -> Verdict:
+        """The child's verdict on one task. TIMEOUT if it is late, CRASHED if it ends without a reply, again and again.
 
         Raises StepvalueError if no child can be started.
         """
-        for _ in range(ASK_TRIES):
-            process = self.process
-            if process is None or process.poll() is not None or self._tasks >= TASKS_PER_CHILD:
-                self.kill()
-                process = self._start()
-            self._tasks += 1
-            try:
-                write_line(process, json.dumps(task).encode())
-                reply = read_line(process, self._config.deadline_seconds)
-            except TimeoutError:
-                self.kill()
-                return Verdict.TIMEOUT
-            except (OSError, ValueError):
-                reply = b""
-            if reply:
-                return Verdict(json.loads(reply)["verdict"])
-            self.kill()
-        return Verdict.CRASHED
-
-    def _start(self) -> Process:
-        """Start a child. Try again if it ends before it is ready, for example for lack of memory."""
-        config = self._config
-        arguments = [str(config.memory_mib), str(config.deadline_seconds), str(config.relative_tolerance)]
-        for _ in range(START_TRIES):
-            self.process, self._tasks = start_module("pipeline.graders.math.child", arguments), 0
-            with contextlib.suppress(TimeoutError, OSError):
-                if read_line(self.process, START_SECONDS):
-                    return self.process
-            self.kill()
-        raise StepvalueError(
-            f"the process of the answer checker does not start; run `{sys.executable} -m pipeline.graders.math.child"
-            f" {' '.join(arguments)}` to see why (grader.memory_mib={config.memory_mib} may be too small)"
-        )
-
-    def kill(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            end(process)
+        try:
+            reply = self.ask(json.dumps(task).encode, self._config.deadline_seconds)
+        except TimeoutError:
+            return Verdict.TIMEOUT
+        return Verdict(json.loads(reply)["verdict"]) if reply else Verdict.CRASHED
 
 
 def _bare(answer: str) -> str:
@@ -195,7 +163,7 @@ class MathChecker(PooledChecker[_Child]):
 
     def _ask(self, task: dict[str, str]) -> Verdict:
         with self._child() as child:
-            return child.ask(task)
+            return child.verdict(task)
 
     def _remember(self, key: tuple[tuple[str, ...], str], verdict: Verdict, began: float) -> Grade:
         grade = Grade(verdict=verdict, answer=key[1][:MAX_ANSWER_KEPT], ms=(time.perf_counter() - began) * 1000)

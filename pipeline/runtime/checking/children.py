@@ -15,14 +15,11 @@ from contextlib import suppress
 from pipeline.config.verify import VerifierConfig
 from pipeline.core.errors import PlaceError, PluginError, StepvalueError
 from pipeline.core.records import ChainText
-from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
+from pipeline.graders.line_process import START_SECONDS, LineChild, Process, read_line, write_line
 from pipeline.graders.process_pool import ChildPool
 from pipeline.runtime.objects import objects_here, packed
 from pipeline.verifiers.base import CheckedStep, Covers, Fault, Finding, StepVerdict
 
-START_SECONDS = 120.0
-START_TRIES = 3
-ASK_TRIES = 2
 STEPS_PER_CHILD = 50_000
 """A new process now and then keeps what a verifier forgets to free within bounds."""
 _MODULE = "pipeline.runtime.checking.child"
@@ -59,47 +56,39 @@ class StepChecker:
         self._pool.close()
 
 
-class _Child:
-    """One process of `checking.child`. It is started when first needed and replaced after it ends."""
+class _Child(LineChild):
+    """A process of `checking.child`."""
 
     def __init__(self, settings: VerifierConfig, sent: bytes) -> None:
         self._settings = settings
         self._sent = sent
-        self._chain: str | None = None
-        self._steps_of_process = 0
+        self._chain = ""
         self._closed = False
         self.steps = 0
-        self.process: Process | None = None
+        arguments = [str(settings.memory_mib), str(settings.deadline_seconds)]
+        not_started = PlaceError(
+            f"the process of the verifier {settings.kind} does not start: run `{sys.executable} -m {_MODULE} "
+            f"{' '.join(arguments)} </dev/null` to see why (verifier.memory_mib={settings.memory_mib} may be too small)"
+        )
+        environment = {"PYTHONHASHSEED": "0"}
+        super().__init__(_MODULE, arguments, STEPS_PER_CHILD, not_started, environment=environment, paths=sys.path)
 
     def checked(self, chain: ChainText) -> Iterator[CheckedStep]:
         for at, step in enumerate(chain.steps):
             if len(step) > self._settings.most_characters:
                 yield CheckedStep(fault=Fault.TOO_LONG)
             else:
-                yield self._ask(chain, at)
+                yield self._checked(chain, at)
             self.steps += 1
 
-    def start(self) -> Process:
-        """The process, started if there is none. Tries again if it ends before it is ready, for example for lack of memory."""
-        if self.process is not None and self._steps_of_process >= STEPS_PER_CHILD:
+    def is_ready(self, process: Process) -> bool:
+        self._refuse_closed()
+        write_line(process, self._sent)
+        reply = read_line(process, START_SECONDS)
+        if reply and (error := json.loads(reply).get("error")):
             self.kill()
-        for _ in range(START_TRIES):
-            if self._closed:
-                raise StepvalueError("this check is closed")
-            if self.process is None:
-                self._start()
-            if self.process is not None:
-                return self.process
-        raise PlaceError(
-            f"the process of the verifier {self._settings.kind} does not start: run `{sys.executable} -m {_MODULE} "
-            f"{' '.join(self._arguments)} </dev/null` to see why (verifier.memory_mib={self._settings.memory_mib} may be too "
-            "small)"
-        )
-
-    def kill(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            end(process)
+            raise PluginError(error)
+        return bool(reply)
 
     def interrupt(self) -> None:
         """Kill the process while another thread waits for it, and start no other."""
@@ -109,46 +98,25 @@ class _Child:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
-    @property
-    def _arguments(self) -> list[str]:
-        return [str(self._settings.memory_mib), str(self._settings.deadline_seconds)]
-
-    def _start(self) -> None:
-        process = start_module(_MODULE, self._arguments, environment={"PYTHONHASHSEED": "0"}, paths=sys.path)
-        self.process, self._chain, self._steps_of_process = process, None, 0
-        try:
-            write_line(process, self._sent)
-            reply = read_line(process, START_SECONDS)
-        except OSError:
-            reply = b""
-        if not reply:
-            self.kill()
-        elif error := json.loads(reply).get("error"):
-            self.kill()
-            raise PluginError(error)
-
-    def _ask(self, chain: ChainText, at: int) -> CheckedStep:
-        for _ in range(ASK_TRIES):
-            process = self.start()
-            task: dict[str, object] = {"at": at}
-            if self._chain != chain.chain_id:
-                task |= {"problem": chain.problem, "steps": chain.steps}
-            try:
-                write_line(process, json.dumps(task).encode())
-                reply = read_line(process, self._settings.deadline_seconds)
-            except TimeoutError:
-                self.kill()
-                return CheckedStep(fault=Fault.DEADLINE)
-            except OSError:
-                reply = b""
-            if reply:
-                self._chain = chain.chain_id
-                self._steps_of_process += 1
-                return self._read(json.loads(reply))
-            self.kill()
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise StepvalueError("this check is closed")
-        return CheckedStep(fault=Fault.CRASHED)
+
+    def _checked(self, chain: ChainText, at: int) -> CheckedStep:
+        def task() -> bytes:
+            known = self.tasks and self._chain == chain.chain_id
+            texts = {} if known else {"problem": chain.problem, "steps": chain.steps}
+            return json.dumps({"at": at, **texts}).encode()
+
+        try:
+            reply = self.ask(task, self._settings.deadline_seconds)
+        except TimeoutError:
+            return CheckedStep(fault=Fault.DEADLINE)
+        if not reply:
+            self._refuse_closed()
+            return CheckedStep(fault=Fault.CRASHED)
+        self._chain = chain.chain_id
+        return self._read(json.loads(reply))
 
     def _read(self, result: dict[str, str]) -> CheckedStep:
         if "error" in result:

@@ -20,6 +20,8 @@ import weakref
 from contextlib import suppress
 from functools import cache
 
+from pipeline.graders.line_child import limit
+from pipeline.graders.line_process import end, write_line
 from pipeline.verifiers.coq.replies import Reply, Said, end_of, reply
 from pipeline.verifiers.coq.session import Ended
 
@@ -68,7 +70,7 @@ class Toplevel:
             cwd=folder,
             env={"HOME": folder, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"},
         )
-        self._end = weakref.finalize(self, _ended, self._process)
+        self._end = weakref.finalize(self, end, self._process)
         self.state = 0
         try:
             self._limit(resource.RLIMIT_CORE, 0)
@@ -111,11 +113,8 @@ class Toplevel:
     def _asked(self, sentence: str, seconds: float, before: int) -> Reply:
         nonce = f"stepvalue_{secrets.token_hex(8)}"
         self._limit_processor(seconds)
-        assert self._process.stdin is not None
-        rest = memoryview(f"{sentence}\nCheck {nonce}.\n".encode())
         try:
-            while rest:
-                rest = rest[self._process.stdin.write(rest) or 0 :]
+            write_line(self._process, f"{sentence}\nCheck {nonce}.".encode())
         except OSError as error:
             raise Ended("Coq has ended") from error
         found = reply(self._read_until(end_of(nonce), seconds).decode(errors="replace"), nonce, before)
@@ -143,9 +142,7 @@ class Toplevel:
         return said
 
     def _limit(self, kind: int, value: int) -> None:
-        hard = resource.prlimit(self._process.pid, kind)[1]
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.prlimit(self._process.pid, kind, (bound, hard))
+        limit(kind, value, self._process.pid)
 
     def _limit_processor(self, seconds: float) -> None:
         """Of the next sentence, so that a process whose parent has died does not run on."""
@@ -154,11 +151,3 @@ class Toplevel:
                 fields = file.read().rpartition(")")[2].split()
             used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
             self._limit(resource.RLIMIT_CPU, math.ceil(used + seconds) + CPU_SLACK_SECONDS)
-
-
-def _ended(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()

@@ -13,7 +13,7 @@ from pipeline.verifiers.sentences import finding, in_a_line, unknown
 from pipeline.verifiers.settings import Z3Config
 from pipeline.verifiers.z3 import terms
 from pipeline.verifiers.z3.fover_steps import fover_questions, is_fover
-from pipeline.verifiers.z3.smtlib_steps import smtlib_questions
+from pipeline.verifiers.z3.smtlib import smtlib_questions
 from pipeline.verifiers.z3.terms import Question, Term
 
 MOST_CONTEXT = 200_000
