@@ -21,13 +21,14 @@ from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 MODULE = "tests.plugin.count_tokens"
+OTHERS = ("killer", "stillborn", "status")
 POINTS = {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    wrong = {name: f"tests.plugin.wrong_tasks:{name}" for name in (*UNUSABLE, *AT_WORK, "killer")}
+    wrong = {name: f"tests.plugin.wrong_tasks:{name}" for name in (*UNUSABLE, *AT_WORK, *OTHERS)}
     points = {"stepvalue.tasks": {**POINTS, **wrong}}
     with installed(distribution(tmp_path / "site", "stepvalue-tokens", "1.0", points)), python_without_ray():
         yield
@@ -84,6 +85,10 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     steps = run.labels().select(pl.col("steps").explode())
     assert run.frame("count_tokens")["n_tokens"].to_list() == steps["steps"].str.len_chars().to_list()
     assert found.tally["results"] == steps.height
+    assert run.frame("labels").equals(run.labels())
+    assert run.frame("critiques").is_empty()
+    with pytest.raises(UsageError, match=r"a run has no table 'label': did you mean labels\?"):
+        run.frame("label")
     with pytest.raises(
         UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
     ):
@@ -103,6 +108,13 @@ def test_a_task_that_cannot_be_used_says_why_and_stops_nobody(run_dir: str, caps
     shown = capsys.readouterr().out
     assert "count_tokens" in shown
     assert "nameless" not in shown
+    # A name of ours stays ours.
+    assert shown.count("  status  ") == 1
+    for more in ("", " --estimate"):
+        assert main(["stillborn", f"run_dir={run_dir}{more}"]) == 1
+        error = capsys.readouterr().err
+        assert "task stillborn of stepvalue-tokens 1.0 " in error
+        assert error.endswith("failed in __init__: ValueError: no\n")
 
 
 @pytest.mark.parametrize("name", AT_WORK)

@@ -29,8 +29,8 @@ def command_named(name: str) -> Command | None:
 
 
 def all_commands() -> dict[str, Command]:
-    """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
+    """The commands, those of installed plug-ins too, without plug-ins that cannot be used or have the name of ours."""
     from pipeline.cli.tasks import task_command
     from pipeline.storage.tasks import TASKS
 
-    return {**COMMANDS, **{name: task_command(name) for name in TASKS.usable()}}
+    return {**COMMANDS, **{name: task_command(name) for name in TASKS.usable() if name not in COMMANDS}}

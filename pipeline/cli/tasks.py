@@ -37,7 +37,7 @@ def task_command(name: str) -> Command:
         yield head_line(plan, task.to_do)
         yield from cost_lines(plan)
 
-    work = Work(run=task, ended=ended, estimated=estimated)
+    work = Work(run=task, ended=ended, estimated=estimated, blame=lambda: TASKS.blame(name, "__init__"))
     own = [each.name for each in describe_settings(task.settings) if not is_dataclass(each.kind)]
     return Command(
         name=name,

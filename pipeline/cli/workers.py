@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -43,8 +43,8 @@ class Work(Generic[Config, Found]):
     `run`: the function that does it, or the `Task`, or the module and the name of one of them. A function gets the settings, a
     function that hires `workers`, a watcher and a stop signal, and returns what the run holds and what this start did. `ended`
     prints that, and says whether anything was found. `estimate`: lines on what it would cost; `estimated`: lines on what a
-    sample of a task has cost. `warnings`: what is to be doubted. `returned`: what a Python call gets.
-    `shown`: the price of a device per hour, if it is known, and the name of what the workers load.
+    sample of a task has cost. `warnings`: what is to be doubted. `returned`: what a Python call gets. `shown`: the price of a
+    device per hour, if it is known, and the name of what the workers load. `blame`: the context in which a task is made.
     """
 
     run: "str | Callable[[Config, Hiring, Watcher, StopSignal], Found]"
@@ -55,6 +55,7 @@ class Work(Generic[Config, Found]):
     returned: Callable[[Config, Found], Any] = lambda _, found: found
     shown: Callable[[Config], tuple[float | None, str]] = lambda _: (None, "")
     workers: Workers = _ray_workers
+    blame: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __call__(self, config: Config) -> int:
         """Do it on the command line, or estimate it. Returns the exit code. Raises as `run` does."""
@@ -90,7 +91,7 @@ class Work(Generic[Config, Found]):
         from pipeline.runtime.chain_run.run import run_task
 
         run = self._loaded()
-        do: Any = partial(run_task, run(config)) if isinstance(run, type) else partial(run, config)
+        do: Any = partial(run_task, self._task(config)) if isinstance(run, type) else partial(run, config)
         found: Found = do(hire, watch, stop)
         return found
 
@@ -103,7 +104,11 @@ class Work(Generic[Config, Found]):
             return () if self.estimate is None else self.estimate(config)
         from pipeline.runtime.chain_run.estimate import estimate
 
-        return self.estimated(config, estimate(self._loaded()(config)))
+        return self.estimated(config, estimate(self._task(config)))
+
+    def _task(self, config: Config) -> Any:
+        with self.blame():
+            return self._loaded()(config)
 
     def _warn(self, config: Config) -> None:
         for line in self.warnings(config):

@@ -1,6 +1,6 @@
 """A run directory in Python: its labels, rollouts and rejects as frames, and the commands that read it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -11,7 +11,7 @@ from pipeline.analysis.chains import Chains, chosen
 from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.suggestions import choice_hint
-from pipeline.core.table import TABLES
+from pipeline.core.table import TABLES, Table
 from pipeline.core.tables import CRITIQUES, FINDINGS
 from pipeline.python.directory import RunDirectory
 from pipeline.python.outline import run_lines, stored_summary
@@ -270,9 +270,21 @@ class Run(RunDirectory):
         objects = objects_of(settings)
         return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
-    def frame(self, name: str) -> pl.DataFrame:
-        """The rows of the command `name` of a plug-in on this run, in the order of the input, of its finished units."""
-        return task_runs(name).read(self._storage, name, partial=True).frame(TASKS.load(name).table)
+    def frame(self, table: str) -> pl.DataFrame:
+        """The rows of a table, of units that are finished: `labels`, `rollouts`, `rejects`, `findings` of all verifiers,
+        `critiques` of all judges, or those of a plug-in's command, by its name."""
+        ours: dict[str, Callable[[], pl.DataFrame]] = {
+            "labels": self.labels,
+            "rollouts": self.rollouts,
+            "rejects": self.rejects,
+            FINDINGS.name: lambda: self.checks(partial=True),
+            CRITIQUES.name: lambda: _joined(CRITIQUES, (self.critiques(name, partial=True) for name in self.judges)),
+        }
+        if table in ours:
+            return ours[table]()
+        if table not in TASKS.names():
+            raise UsageError(f"frame: a run has no table {table!r}: {choice_hint(table, [*ours, *TASKS.names()])}")
+        return task_runs(table).read(self._storage, table, partial=True).frame(TASKS.load(table).table)
 
     @property
     def verifiers(self) -> list[str]:
@@ -284,8 +296,7 @@ class Run(RunDirectory):
         input, one verifier after the other; see pipeline/storage/README.md for the columns. `partial`: also those of a verifier
         that is unfinished."""
         found = [CHECK_RUNS.read(self._storage, name, partial=partial) for name in names or self.verifiers]
-        frames = [frame for each in found for frame in each.frames(FINDINGS)]
-        return pl.concat(frames) if frames else pl.DataFrame(FINDINGS.schema.empty_table())
+        return _joined(FINDINGS, (each.frame(FINDINGS) for each in found))
 
     @property
     def judges(self) -> list[str]:
@@ -334,3 +345,9 @@ class Run(RunDirectory):
         aside = set(self._storage.names(ASIDE))  # where new labels are until they are moved
         files = [aside_name(shard.file) if aside_name(shard.file) in aside else shard.file for shard in shards]
         return pl.scan_parquet([f"{self.run_dir}/{file}" for file in files])
+
+
+def _joined(table: Table[Any], frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """The frames of a table as one."""
+    found = [*frames]
+    return pl.concat(found) if found else pl.DataFrame(table.schema.empty_table())

@@ -1,8 +1,10 @@
 """Kinds of run that are wrong, each in one way: `CountTokens` with a member that is another one."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pipeline.config.task import TaskConfig
 from pipeline.core.errors import EngineDied
 from pipeline.core.table import TABLES, Table
 from tests.plugin.count_tokens import CountTokens, StepTokens
@@ -34,6 +36,11 @@ def _rows(*changes: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"rows": rows}
 
 
+@dataclass
+class _Untyped(TaskConfig):
+    when: object = None
+
+
 def _raising(error: Exception) -> Callable[..., Any]:
     def rows(*_: Any) -> Any:
         raise error
@@ -45,6 +52,7 @@ UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "noname": ({"name": "other"}, "it is no class with the name noname"),
     "commits": ({}, "its name is that of a folder"),
     "three": ({"settings": 3}, "its settings are no class derived from TaskConfig"),
+    "untyped": ({"settings": _Untyped}, "its settings cannot be made: ValidationError: Unexpected type annotation"),
     "text": ({"table": "x"}, "its table is no Table"),
     "keyless": ({"table": _table(_Keyless, "step_index")}, "its table has no key that begins with `row`"),
     "nameless": ({"table": _table(_Nameless, "row")}, "or lacks the integers `row` or the texts `chain_id`"),
@@ -68,7 +76,13 @@ AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {
 
 
 def __getattr__(name: str) -> Any:
-    members = {**UNUSABLE, **AT_WORK, "killer": ({"rows": _raising(EngineDied("a worker died"))}, "")}
+    members = {
+        **UNUSABLE,
+        **AT_WORK,
+        "killer": ({"rows": _raising(EngineDied("a worker died"))}, ""),
+        "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
+        "status": ({}, ""),
+    }
     if name not in members:
         raise AttributeError(name)
     return type(name, (CountTokens,), {"name": name, "__module__": __name__, **members[name][0]})
