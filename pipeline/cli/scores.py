@@ -7,7 +7,7 @@ from pipeline.cli.command import Command, Here, interruptible
 from pipeline.config.choices import Layout
 
 if TYPE_CHECKING:
-    from pipeline.analysis.calibrate.run import CalibrationReport
+    from pipeline.analysis.calibrate.report import CalibrationReport
 
 
 def _select(config: SelectConfig) -> int:

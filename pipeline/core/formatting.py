@@ -1,6 +1,7 @@
 """Formats the status of a run, as one line or as named items, and numbers, counted nouns, durations and shares. Pure."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from math import floor, log10
 
 from pipeline.core.progress import Pace, Status, Verdicts
@@ -100,6 +101,11 @@ def format_range(low: float, high: float, digits: int = 0) -> str:
     )
 
 
+def format_span(first: int, last: int) -> str:
+    """A range of counts; a single one if both are equal."""
+    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
+
+
 def format_count(count: int, noun: str) -> str:
     """A count with its noun in the singular or in a regular plural: `1 unit`, `1,000 prefixes`."""
     plural = f"{noun}es" if noun.endswith(("s", "x", "ch")) else f"{noun}s"
@@ -138,6 +144,11 @@ def listed(names: Sequence[str]) -> str:
 def first_of(names: Sequence[str]) -> str:
     """The first name, and the number of further names."""
     return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+
+
+def format_time(seconds: float) -> str:
+    """A point in time, given in seconds since 1970, as date and minute in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def format_duration(seconds: float) -> str:

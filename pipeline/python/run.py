@@ -35,7 +35,7 @@ from pipeline.storage.tasks import TASKS, task_runs
 if TYPE_CHECKING:
     from pipeline.analysis.agree.judge import ScoreAgreement
     from pipeline.analysis.agree.run import Agreement
-    from pipeline.analysis.calibrate.run import CalibrationReport
+    from pipeline.analysis.calibrate.report import CalibrationReport
     from pipeline.analysis.checks import CheckSummary
     from pipeline.engines.base import Policy
     from pipeline.export.base import Exporter

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.analysis.agree.human import NO_ERROR
-from pipeline.analysis.report.page import GENERATOR
+from pipeline.display.document import GENERATOR
 from tests.agree.scored import beta, oracle, score_row, write_scores
 from tests.conftest import SHARED_DATA, write_rows
 

@@ -11,9 +11,9 @@ import pytest
 
 from pipeline import Run
 from pipeline.__main__ import main
-from pipeline.analysis.report.page import GENERATOR
 from pipeline.core.errors import UsageError
 from pipeline.core.tables import CALIBRATED_SCORES, RAW_STEP_SCORES
+from pipeline.display.document import GENERATOR
 from pipeline.scorers.calibration import MapKind
 from pipeline.scorers.calibration_file import read_calibration
 from tests.agree.scored import score_row, write_scores

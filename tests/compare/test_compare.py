@@ -7,18 +7,18 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from pipeline.analysis.compare.tables import print_comparison
 from rich.console import Console
 
 from pipeline.__main__ import compose_label, main
 from pipeline.analysis.compare.comparison import Comparison, verdict
 from pipeline.analysis.compare.run import compare_runs
-from pipeline.analysis.compare.tables import print_comparison
 from pipeline.analysis.relabel import relabel
-from pipeline.analysis.report.page import GENERATOR
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.formatting import format_unfinished
+from pipeline.display.document import GENERATOR
 from pipeline.engines import oracle
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim

@@ -33,9 +33,9 @@ from pipeline.analysis.report.browser.views import (
     sample,
     uncertainty,
 )
-from pipeline.analysis.report.page import Inset
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
+from pipeline.display.document import Inset
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied

@@ -4,15 +4,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import altair as alt
 import pytest
 
 from pipeline import open_run
 from pipeline.analysis.agree.human import NO_ERROR
-from pipeline.analysis.report import charts
-from pipeline.analysis.report.figures import left_out
-from pipeline.analysis.report.page import Page, Section, chart_of, html, rows_of
+from pipeline.analysis.report.charts import left_out
 from pipeline.consensus.kept import KeptGroup
+from pipeline.display import drawing
+from pipeline.display.document import Mark, Page, Section, there
+from pipeline.display.page import html
 from tests.agree.scored import write_scores
 from tests.agree.test_scores import agree, person, scored
 from tests.conftest import write_rows
@@ -33,9 +33,9 @@ def test_any_text_and_number_can_be_drawn() -> None:
     named = left_out([KeptGroup(name=name, chains=3, left_out=1) for name in NAMES], "subset", "")
     assert named is not None
     assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "") is None
-    bars = alt.Chart(rows_of([{"number": number} for number in NUMBERS])).mark_bar().encode(x="number:Q")
-    figures = (named, replace(named, chart=chart_of(bars)))
-    page = html(Page(title="", kind="", sections=(Section(anchor="a", heading="", figures=figures),))).decode()
+    numbers = replace(named, marks=tuple(Mark(x=str(at), y=number) for at, number in enumerate(NUMBERS)))
+    drawn = there(named, numbers)
+    page = html(Page(title="", kind="", sections=(Section(anchor="a", heading="", charts=drawn),))).decode()
     assert page.count("<svg ") == 2
     svg = page[page.index("<svg ") : page.index("</svg>")]
     bars_at = set(re.findall(r'<path d="(M0,[\d.]+)h[^"]*" fill="var\(--accent', svg))
@@ -60,12 +60,12 @@ def test_a_chart_that_ends_its_process_is_replaced_by_a_sentence(
     charts_of_page, missing = counted()
     found = out.read_bytes()
     assert (charts_of_page > 2, missing) == (True, 0)
-    monkeypatch.setattr(charts, "printable", str)
+    monkeypatch.setattr(drawing, "printable", str)
     assert counted() == (charts_of_page - 1, 1)
     assert out.read_bytes() == found
     # From Python, where no process starts.
-    monkeypatch.setattr(charts, "_MODULE", "pipeline.none")
+    monkeypatch.setattr(drawing, "_MODULE", "pipeline.none")
     assert Path(open_run(library.copy("mixed", tmp_path)).report()).read_text().count(MISSING) > 2
-    monkeypatch.setattr(charts, "SECONDS", 0.0)
-    monkeypatch.setattr(charts, "start_module", None)
+    monkeypatch.setattr(drawing, "SECONDS", 0.0)
+    monkeypatch.setattr(drawing, "start_module", None)
     assert counted() == (0, charts_of_page)

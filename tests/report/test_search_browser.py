@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome, Keys
 
-from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.trees import SearchedProblem
+from pipeline.display.document import Page
+from pipeline.display.page import html
 from tests.report.reader import ARABIC, IMAGE, SCRIPT, TURNED, Reader, watched, without_scripts
 from tests.searches.trees import grown_tree, written_problem
 

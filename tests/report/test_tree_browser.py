@@ -14,12 +14,13 @@ from selenium.webdriver import Chrome, Keys
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.report.page import Page, html
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.report import MOST_NODES, build_tree, trees_json
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
+from pipeline.display.document import Page
+from pipeline.display.page import html
 from pipeline.storage.starts import is_tree_page, tree_page
 from pipeline.storage.stored_trees import ProblemTree
 from pipeline.trees.tree import LabelledSteps, StepLabel, WrittenRollout

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.browser import build
 from pipeline.analysis.searches.browser.build import NO_BLOCK, WEAK, build_search_browser, problem_json, pruned
 from pipeline.analysis.searches.trees import SearchedProblem, answers_of
+from pipeline.display.document import Inset
 from tests.searches.trees import grown_tree, written_problem
 
 

@@ -32,6 +32,7 @@ from pipeline.analysis.agree.rulings import (
     reliability,
     step_labels,
 )
+from pipeline.analysis.agree.score_sections import page_of
 from pipeline.analysis.agree.verifiers import VerifierAgreement, verifier_agreements
 from pipeline.analysis.settings import BINS, AgreeConfig
 from pipeline.config.choices import ValueColumn
@@ -42,6 +43,8 @@ from pipeline.core.records import Origin
 from pipeline.core.statistics import CONFIDENCE, Resampling
 from pipeline.core.tables import LABELS
 from pipeline.data.rows import input_files
+from pipeline.display.document import GENERATOR
+from pipeline.display.page import html
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.storage import Storage
@@ -191,10 +194,8 @@ def of_scores(config: AgreeConfig) -> ScoreAgreement:
     _write(config, report)
     page = page_path(config)
     if page is not None:
-        from pipeline.analysis.agree.page import page_of
-
         with atomic_file(page) as file:
-            file.write(page_of(report, config))
+            file.write(html(page_of(report, config)))
     return report
 
 
@@ -218,8 +219,6 @@ def _check_outputs(config: AgreeConfig, inputs: Sequence[Path]) -> None:
         check_output_file(key, path)
     refuse_overwriting(outputs, [*input_files(config.data.path), *inputs])
     if page is not None:
-        from pipeline.analysis.report.page import GENERATOR  # it loads the drawing of charts
-
         refuse_foreign("page", page, GENERATOR, "report")
 
 

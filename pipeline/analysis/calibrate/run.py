@@ -1,16 +1,11 @@
 """The `calibrate` command: reads step scores and a run's rollouts, fits the calibration, judges it, and writes it."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from pipeline import __version__
 from pipeline.analysis.agree.scores import StepScores, read_step_scores
 from pipeline.analysis.calibrate.fit import (
-    MapChoice,
     choose,
     cross_fitted,
     fit_maps,
@@ -23,7 +18,9 @@ from pipeline.analysis.calibrate.prefixes import (
     ScoredPrefixes,
     match_prefixes,
 )
-from pipeline.analysis.calibrate.reliability import Reliability, reliability
+from pipeline.analysis.calibrate.reliability import reliability
+from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, figures_of
+from pipeline.analysis.calibrate.sections import page_of
 from pipeline.analysis.calibrate.trials import Trials
 from pipeline.analysis.settings import BINS, CalibrateConfig
 from pipeline.core.errors import InputError, UsageError
@@ -31,6 +28,8 @@ from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import GROWN
 from pipeline.core.statistics import CONFIDENCE, Floats
 from pipeline.core.tables import LABELS
+from pipeline.display.document import GENERATOR
+from pipeline.display.page import html
 from pipeline.scorers.calibration import FORMAT, TARGET, Calibration, MadeFrom, encode
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
@@ -38,46 +37,8 @@ from pipeline.storage.stored_run import readable_run
 
 PROBLEMS_PER_FOLD = 2
 """Least number of problems in a fold: with fewer, a fold would be one problem's whim."""
-FEW_PROBLEMS = 50
-"""With fewer, a remark says that the intervals are rough."""
 _MODEL_RECORD = "train.json"
 """What `train` writes into the folder of a model: the settings that it was trained with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeAfter:
-    """Reliability of the model's own scores, and of calibrated ones on problems that the maps were not fitted to."""
-
-    name: str
-    before: Reliability
-    after: Reliability
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationReport:
-    """The calibration, and how good it is.
-
-    `owed_units`: units of the run that are not labelled yet. `groups`: by steps. `ends`: last steps of chains with an outcome,
-    to which no map is fitted; None without any. `given`: the scores in the file, where they were calibrated before.
-    """
-
-    calibration: Calibration
-    target: str
-    scores: str
-    files: tuple[str, ...]
-    folds: int
-    owed_units: int
-    counts: PrefixCounts
-    choice: MapChoice
-    total: BeforeAfter
-    groups: tuple[BeforeAfter, ...]
-    ends: BeforeAfter | None
-    given: Reliability | None
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader must know before the figures."""
-        return tuple(_remarks(self))
 
 
 def calibrate(config: CalibrateConfig) -> CalibrationReport:
@@ -99,30 +60,14 @@ def calibrate(config: CalibrateConfig) -> CalibrationReport:
     report = _report(config, scores, found, run.unfinished)
     with atomic_file(Path(config.out).expanduser()) as file:
         file.write(f"{encode(report.calibration, figures_of(report))}\n".encode())
-    from pipeline.analysis.calibrate.page import page_of
-
     with atomic_file(page_path(config)) as file:
-        file.write(page_of(report, config))
+        file.write(html(page_of(report, config)))
     return report
 
 
 def page_path(config: CalibrateConfig) -> Path:
     """Where the page is written."""
     return Path(config.out).expanduser().with_suffix(".html") if config.page is None else Path(config.page).expanduser()
-
-
-def figures_of(report: CalibrationReport) -> dict[str, Any]:
-    """The figures as JSON has them: the report without the calibration."""
-    kept = {name: value for name, value in asdict(report).items() if name not in ("calibration", "target")}
-    found = json.loads(json.dumps(kept | {"remarks": report.remarks}, default=_plain))
-    assert isinstance(found, dict)
-    return found
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    raise TypeError(f"{type(value)} has no form in JSON")
 
 
 def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, owed_units: int) -> CalibrationReport:
@@ -175,8 +120,6 @@ def _before_after(name: str, trials: Trials, after: Floats) -> BeforeAfter:
 
 def _check_outputs(config: CalibrateConfig) -> None:
     """Raise UsageError for an output that cannot be written, is an input, or is a file of another kind."""
-    from pipeline.analysis.report.page import GENERATOR  # it loads the drawing of charts
-
     outputs = {"out": Path(config.out).expanduser(), "page": page_path(config)}
     for key, path in outputs.items():
         check_output_file(key, path)
@@ -231,33 +174,3 @@ def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCount
             f"folds={config.folds} needs {needed}, because a calibration is judged on problems that it was not fitted to. "
             "Label chains of more problems"
         )
-
-
-def _remarks(report: CalibrationReport) -> Iterator[str]:
-    counts, made = report.counts, report.calibration.made_from
-    if not made.model:
-        yield "the scores do not say which model made them: `score` applies this calibration only with other_model=true"
-    if report.owed_units:
-        yield f"the run is unfinished: {format_count(report.owed_units, 'unit')} without labels"
-    if counts.unsampled:
-        share = counts.unsampled / (counts.steps - counts.ends)
-        yield (
-            f"{counts.unsampled:,} prefixes ({share:.0%} of those before the ends) have no graded rollouts of their own. Where "
-            f"the estimator ({made.estimator}) left them out because of outcomes, the others may not stand for all: "
-            "estimator=fixed samples every prefix"
-        )
-    if counts.biased:
-        yield f"{counts.biased:,} prefixes have rollouts, but no unbiased value: they are left out"
-    if counts.unscored:
-        yield f"{counts.unscored:,} prefixes have no score, because they do not fit into the model: they are left out"
-    if counts.not_in_run:
-        yield (
-            f"{counts.not_in_run:,} of the {format_count(counts.scored, 'chain')} of the scores are not in the run, and "
-            f"{counts.not_scored:,} of the {counts.labelled:,} of the run are not in the scores"
-        )
-    if counts.problems < FEW_PROBLEMS:
-        yield f"{format_count(counts.problems, 'problem')} only: all intervals are rough"
-    if report.given is not None:
-        yield "the scores in the file are calibrated already; this calibration is of the model's own ones, raw_step_scores"
-    if report.choice.best is not report.choice.kind:
-        yield "the scores stay as they are: no map predicts unseen problems reliably better"

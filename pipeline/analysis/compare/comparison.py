@@ -16,7 +16,6 @@ from pipeline.analysis.compare.shift import Noise, Shift
 from pipeline.config.recorded_settings import SETTING_NAMES, Settings
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import UnitTarget
-from pipeline.core.statistics import Interval
 
 _SECTIONS = ("policy", "sampling", "estimator", "grader", "data")
 """The order of settings: what readers want to know first."""
@@ -90,14 +89,6 @@ def verdict(shift: Shift, noise: Noise, flips: Flips) -> str:
         return f"values and labels are {where}"
     total = sum(map(sum, flips.table))
     return f"values are {where}; the labels are made with other settings, so {unlike:,} of {total:,} differ"
-
-
-def format_interval(figure: Interval, sign: str = "+") -> str:
-    """A figure with its interval, if it has one. `sign` is `+` for differences, else empty."""
-    if figure.value is None:
-        return "-"
-    value = f"{figure.value:{sign}.3f}"
-    return value if figure.low is None else f"{value} ({figure.low:{sign}.3f} to {figure.high:{sign}.3f})"
 
 
 def differing_settings(a: Settings, b: Settings) -> tuple[Difference, ...]:

@@ -6,6 +6,7 @@ shown.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,18 +19,26 @@ from pipeline.analysis.compare.comparison import (
 )
 from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
+from pipeline.analysis.compare.sections import page_of
 from pipeline.analysis.compare.shift import noise, shift
 from pipeline.analysis.report.run_report import readable
+from pipeline.analysis.settings import ReportConfig
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import Settings, chosen_settings
+from pipeline.config.words import setting_word
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.tables import LABELS
+from pipeline.display.document import GENERATOR
+from pipeline.display.page import foot, html
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
-from pipeline.storage.location import storage_at
+from pipeline.storage.location import folder_at, storage_at
+from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
 from pipeline.storage.stored_run import StoredRun
 
+NAME = "compare.html"
+"""In the current folder, because the page belongs to neither run."""
 MOST_MOVED = 20
 """Prefixes that are shown, at most one per problem."""
 BINS = 10
@@ -58,6 +67,26 @@ class _Run:
     @property
     def estimator(self) -> Estimator:
         return estimator_for(chosen_settings(self.stored.settings, EstimatorConfig, ESTIMATORS))
+
+
+def write_comparison(config: ReportConfig) -> tuple[Comparison, Path]:
+    """Compare the two runs and write the page. Returns the comparison and the path of the page.
+
+    Raises as `compare_runs` does, UsageError for a plan and for an `out` that cannot be written, is in one of the runs, or
+    exists and is not a page of ours, and StoreError for a page that cannot be written.
+    """
+    if config.planned is not None:
+        raise UsageError(f"planned={config.planned} is the plan of one run: leave it out when comparing two runs")
+    out = Path(NAME if config.out is None else config.out).expanduser()
+    check_output_file("out", out)
+    refuse_overwriting({"out": out}, [folder_at(run_dir) for run_dir in config.run_dir])
+    refuse_foreign("out", out, GENERATOR, "report")
+    found = compare_runs(config.run_dir)
+    runs = setting_word("run_dir", list(config.run_dir), '"').removeprefix("run_dir=")
+    data = html(page_of(found, foot("report", {"run_dir": runs, "out": config.out})))
+    with atomic_file(out) as file:
+        file.write(data)
+    return found, out
 
 
 def compare_runs(run_dirs: tuple[str, str]) -> Comparison:

@@ -4,40 +4,36 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range, StartCost
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.progress import SECONDS_PER_HOUR
+from pipeline.display.document import Table
+from pipeline.display.terminal import print_lines, print_tables
 
 _SHOWN_UNFIT = 5
-_WIDTH = 160
-"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
 def print_plan(console: Console, forecast: Forecast, written: Path, proposal: str = "") -> None:
     """Print the planned work, the pilot or the assumptions, the cost with each estimator, the plan's file, and a proposal."""
 
-    def line(text: str) -> None:
-        console.print(Text(text), soft_wrap=True)
-
-    for text in (*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)):
-        line(text)
-    console.width = max(console.width, _WIDTH)
-    console.print(_table(forecast))
+    print_lines(console, [*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)])
+    print_tables(console, [_table(forecast)])
     pilot, hours_known = forecast.pilot, forecast.cost.device_hours is not None
     ranges = (
         "a range contains the real cost of 95 of 100 runs" if pilot.measured else "ranges rest on the assumptions alone"
     )
-    line(f"          {ranges}{_devices(forecast)}")
-    line(
-        f"starts    {pilot.start_seconds:.0f} s of each worker, {pilot.started_as}{', in the figures above' * hours_known}. "
-        "Each start of the run costs that; no limit counts it"
+    known = ", in the figures above" if hours_known else ""
+    print_lines(
+        console,
+        [
+            f"          {ranges}{_devices(forecast)}",
+            f"starts    {pilot.start_seconds:.0f} s of each worker, {pilot.started_as}{known}. Each start of the run costs "
+            "that; no limit counts it",
+            f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}",
+            *([f"faster    {proposal}"] if proposal else []),
+        ],
     )
-    line(f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}")
-    if proposal:
-        line(f"faster    {proposal}")
 
 
 def _devices(forecast: Forecast) -> str:
@@ -88,17 +84,20 @@ def _pilot_lines(pilot: Pilot) -> list[str]:
 
 
 def _table(forecast: Forecast) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("estimator", no_wrap=True)
     price = forecast.gpu_hour_price is not None
-    for name in ["rollouts", "tokens", "device hours", "wall time", *(["money"] if price else [])]:
-        table.add_column(name, justify="right")
-    for cost in (forecast.cost, *forecast.others):
-        amounts = (_cell(each, "{:,.0f}".format) for each in (cost.rollouts, cost.tokens))
-        cells = [cost.estimator, *amounts, *_times(cost, price=price)]
-        table.add_row(*(Text(cell, style="bold" if cost is forecast.cost else "") for cell in cells))
-    table.add_row("starts alone", "", "", *_times(forecast.starting, price=price))
-    return table
+    rows = [
+        (
+            cost.estimator,
+            _cell(cost.rollouts, "{:,.0f}".format),
+            _cell(cost.tokens, "{:,.0f}".format),
+            *_times(cost, price=price),
+        )
+        for cost in (forecast.cost, *forecast.others)
+    ]
+    return Table(
+        heads=("estimator", "rollouts", "tokens", "device hours", "wall time", *(["money"] if price else [])),
+        rows=(*rows, ("starts alone", "", "", *_times(forecast.starting, price=price))),
+    )
 
 
 def _times(cost: Cost | StartCost, *, price: bool) -> list[str]:

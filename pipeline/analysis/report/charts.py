@@ -1,93 +1,234 @@
-"""Cleans charts, which are data of Vega-Lite, and draws them as SVG.
+"""The charts of a run's report, each with a text on how to read it and with its numbers. A function returns None if there is
+nothing to show."""
 
-A child process draws them. Some texts crash Vega or V8, the JavaScript engine that runs it. Such a crash costs one chart.
-"""
+from collections.abc import Sequence
 
-import json
-import os
-import re
-import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+import polars as pl
 
-from pipeline.core.formatting import printable
-from pipeline.graders.line_child import limit_next_task, lines, results_alone
-from pipeline.graders.line_process import Process, end, read_line, start_module, write_line
+from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
+from pipeline.consensus.kept import KeptGroup
+from pipeline.core.formatting import format_percent, format_span
+from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, Kind, Mark, Scale, Table
 
-SECONDS = 60.0
-"""The time limit for all charts of a page. The first chart takes .4 s, each other one .02 s."""
-_MODULE = "pipeline.analysis.report.charts"
-MEMORY_MIB = 1 << 20
-"""The limit of the child's address space. It is high, because V8 reserves 64 GiB. V8 itself limits the memory in use."""
-MOST_CHARS = 100
-"""The length at which a text in a chart is cut. A label shows some 30 characters."""
-_ASTRAL = re.compile("[^\0-\uffff]")
-"""A character of two UTF-16 units. Vega fails where it cuts a label between the two."""
+_PLACES = "0 is the bare problem (before step 1), 1 is the last step."
+_SHARE = Axis(title="", scale=Scale.shares)
+_POSITION = Axis(title="position in the chain")
+_QUARTILES = ("mean", "low", "high")
 
 
-def cleaned(chart: Any) -> str:
-    """The chart as one line of JSON. Texts are made printable and are cut, but different texts stay different. What is no
-    finite number becomes null."""
-    shown: dict[str, str] = {}
-    _each_text(chart, lambda text: shown.setdefault(text, _ASTRAL.sub("�", printable(text[:MOST_CHARS]))))
-    taken: set[str] = set()
-    # First the texts that are printable already: they stay as they are.
-    for text, name in sorted(shown.items(), key=lambda each: each[0] != each[1]):
-        while name in taken:
-            name += f" ({len(taken)})"
-        shown[text] = name
-        taken.add(name)
-    return json.dumps(_each_text(chart, shown.__getitem__))
+def values(counts: pl.DataFrame, shown: str) -> Chart | None:
+    """`counts`: see `aggregates.value_counts`. `shown`: the name of the value."""
+    return _histogram(
+        counts,
+        title="Values of steps",
+        reading=f"Number of steps by {shown} and by outcome of their chain. Last steps are left out. After a step near 0 or 1, "
+        "the outcome is almost certain.",
+        axis="value of the step",
+        what="steps",
+    )
 
 
-def drawn(charts: Sequence[str]) -> list[str]:
-    """The SVG of each of the `cleaned` charts. Empty if the child crashed, could not start, or had no time left."""
-    until = time.monotonic() + SECONDS
-    process: Process | None = None
-    found = []
-    try:
-        for chart in charts:
-            line = b""
-            with suppress(OSError):  # a TimeoutError is one
-                if time.monotonic() < until:
-                    process = process or start_module(_MODULE, [])
-                    write_line(process, chart.encode())
-                    line = read_line(process, until - time.monotonic())
-            if process is not None and not line:
-                end(process)
-                process = None
-            found.append(json.loads(line or '""'))
-    finally:
-        if process is not None:
-            end(process)
-    return found
+def drops(counts: pl.DataFrame) -> Chart | None:
+    """`counts`: see `aggregates.drop_counts`."""
+    return _histogram(
+        counts,
+        title="Largest drop of each chain",
+        reading="How far the value falls at the worst step of each chain. Last steps count: a wrong chain whose steps look "
+        "good falls to 0 at its last step. Chains at the right have a clear error or such a last step.",
+        axis="largest drop of the value from one step to the next",
+        what="chains",
+    )
 
 
-def _each_text(part: Any, made: Callable[[str], str]) -> Any:
-    """A copy of the part. `made` replaces each text, and None each number that is not finite."""
-    if isinstance(part, dict):
-        return {made(key): _each_text(each, made) for key, each in part.items()}
-    if isinstance(part, list):
-        return [_each_text(each, made) for each in part]
-    if isinstance(part, str):
-        return made(part)
-    return None if isinstance(part, int | float) and not abs(part) <= sys.float_info.max else part
+def by_position(found: pl.DataFrame) -> Chart | None:
+    """`found`: see `aggregates.value_by_position`."""
+    closed = found.filter(pl.col("outcome") != "open")
+    if closed.is_empty():
+        return None
+    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in closed.iter_rows(named=True)]
+    return Chart(
+        title="Value along the chain",
+        reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
+        "of a last step is the outcome.",
+        kind=Kind.lines,
+        marks=tuple(
+            Mark(x=row["at"], y=row["mean"], low=row["low"], high=row["high"], group=row["outcome"]) for row in rows
+        ),
+        x=_POSITION,
+        y=Axis(title="value"),
+        groups=BY_OUTCOME,
+        numbers=Table(
+            heads=("chains", "position", "mean", "lower quartile", "upper quartile", "values"),
+            rows=tuple(
+                (row["outcome"], f"{row['at']:.1f}", *(f"{row[name]:.2f}" for name in _QUARTILES), f"{row['steps']:,}")
+                for row in rows
+            ),
+        ),
+    )
 
 
-def _draw() -> None:
-    """Run the child. It reads one chart per line and answers each with a line: its SVG, or an empty text if Vega refuses it."""
-    import vl_convert
+def labels(counts: pl.DataFrame) -> Chart | None:
+    """`counts`: see `aggregates.label_counts`."""
+    if counts.is_empty():
+        return None
+    totals = dict(counts.group_by("outcome").agg(pl.sum("steps")).iter_rows())
+    rows = [{**row, "share": row["steps"] / totals[row["outcome"]]} for row in counts.iter_rows(named=True)]
+    return Chart(
+        title="Labels",
+        reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
+        "neutral 2 and uncertain null.",
+        kind=Kind.bars,
+        marks=tuple(Mark(x=row["outcome"], y=row["share"], group=row["label"]) for row in rows),
+        x=Axis(scale=Scale.names),
+        y=Axis(title="share of the steps", scale=Scale.shares),
+        groups=BY_LABEL,
+        numbers=Table(
+            heads=("chains", "label", "steps", "share"),
+            rows=tuple(
+                (row["outcome"], row["label"], f"{row['steps']:,}", format_percent(row["share"])) for row in rows
+            ),
+            words=2,
+        ),
+    )
 
-    results = results_alone(MEMORY_MIB)
-    for line in lines():
-        limit_next_task(SECONDS)
-        svg = ""
-        with suppress(ValueError):
-            svg = vl_convert.vegalite_to_svg(line.decode(), allowed_base_urls=[])
-        os.write(results, json.dumps(svg).encode() + b"\n")
+
+def uncertain(found: pl.DataFrame) -> Chart | None:
+    """`found`: see `aggregates.uncertain_by_position`."""
+    if not found["uncertain"].sum():
+        return None
+    return _shares(
+        found,
+        title="Uncertain steps",
+        reading=f"Share of the steps whose label is uncertain with the rollouts so far, along the chain. Last steps are left "
+        f"out. {_PLACES}",
+        part="uncertain",
+        whole="steps",
+    )
 
 
-if __name__ == "__main__":
-    _draw()
+def truncation(found: pl.DataFrame) -> Chart | None:
+    """`found`: see `aggregates.truncated_by_position`."""
+    if not found["truncated"].sum():
+        return None
+    return _shares(
+        found,
+        title="Truncated rollouts",
+        reading=f"Share of the rollouts that were cut by sampling.max_tokens, along the chain. {_PLACES}",
+        part="truncated",
+        whole="rollouts",
+    )
+
+
+def widths(counts: pl.DataFrame) -> Chart | None:
+    """`counts`: see `aggregates.widths`."""
+    if counts.is_empty():
+        return None
+    return Chart(
+        title="Interval width against rollouts",
+        reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
+        "interval means a certain value.",
+        kind=Kind.heat,
+        # A tick of the axis is in the middle of its count.
+        marks=tuple(
+            Mark(x=spent - 0.5, x_end=until + 0.5, y=low, y_end=high, weight=prefixes)
+            for spent, until, low, high, prefixes in counts.iter_rows()
+        ),
+        x=Axis(title="rollouts of the prefix", scale=Scale.counts),
+        y=Axis(title="width of the interval"),
+        numbers=Table(
+            heads=("rollouts", "width", "prefixes"),
+            rows=tuple(
+                (format_span(spent, until), f"{low:.2f}-{high:.2f}", f"{prefixes:,}")
+                for spent, until, low, high, prefixes in counts.iter_rows()
+            ),
+            words=2,
+        ),
+    )
+
+
+def verdicts(counts: pl.DataFrame) -> Chart | None:
+    """`counts`: see `aggregates.verdict_counts`."""
+    if counts.is_empty():
+        return None
+    total = counts["rollouts"].sum()
+    rows = [
+        {**row, "share": row["rollouts"] / total, "text": format_percent(row["rollouts"] / total)}
+        for row in counts.with_columns(pl.col("verdict").str.replace_all("_", " ")).iter_rows(named=True)
+    ]
+    return Chart(
+        title="Verdicts",
+        reading="Verdicts of the answer checker. Unparseable, over limit, timeout and crashed are ungraded: they never count "
+        "as incorrect.",
+        kind=Kind.bars,
+        marks=tuple(Mark(x=row["verdict"], y=row["share"]) for row in rows),
+        x=Axis(scale=Scale.names),
+        y=_SHARE,
+        numbers=Table(
+            heads=("verdict", "rollouts", "share", "tokens"),
+            rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["text"], f"{row['tokens']:,}") for row in rows),
+        ),
+    )
+
+
+def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Chart | None:
+    """Chains without labels by consensus. `by`: what the groups are, see `consensus.kept`."""
+    if not any(group.left_out for group in groups):
+        return None
+    return Chart(
+        title=f"Left out by {by}",
+        reading=reading,
+        kind=Kind.bars,
+        marks=tuple(Mark(x=group.name, y=group.share) for group in groups),
+        x=Axis(scale=Scale.names),
+        y=Axis(title="share left out", scale=Scale.shares),
+        numbers=Table(
+            heads=(by, "chains", "left out", "share"),
+            rows=tuple(
+                (group.name, f"{group.chains:,}", f"{group.left_out:,}", format_percent(group.share))
+                for group in groups
+            ),
+        ),
+    )
+
+
+def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Chart | None:
+    """Bars by outcome. `counts`: `low` and `high` of each bin in [0, 1], its number of each of OUTCOMES, and `all`."""
+    if not counts["all"].sum():
+        return None
+    return Chart(
+        title=title,
+        reading=reading,
+        kind=Kind.histogram,
+        marks=tuple(
+            Mark(x=low, x_end=high, y=by_outcome[at], group=outcome)
+            for low, high, *by_outcome, _ in counts.iter_rows()
+            for at, outcome in enumerate(OUTCOMES)
+            if by_outcome[at]
+        ),
+        x=Axis(title=axis),
+        y=Axis(title=what, scale=Scale.counts),
+        groups=BY_OUTCOME,
+        numbers=Table(
+            heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
+            rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
+            words=0,
+        ),
+    )  # fmt: skip
+
+
+def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Chart:
+    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in found.iter_rows(named=True)]
+    return Chart(
+        title=title,
+        reading=reading,
+        kind=Kind.columns,
+        marks=tuple(Mark(x=row["at"], y=row["share"]) for row in rows),
+        x=_POSITION,
+        y=_SHARE,
+        numbers=Table(
+            heads=("position", part, whole, "share"),
+            rows=tuple(
+                (f"{row['at']:.1f}", f"{row[part]:,}", f"{row[whole]:,}", format_percent(row["share"])) for row in rows
+            ),
+        ),
+    )

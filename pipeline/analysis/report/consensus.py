@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.analysis.report import figures
-from pipeline.analysis.report.page import Figure, Section, Table, Tile, sentence
+from pipeline.analysis.report.charts import left_out
 from pipeline.consensus.confusion import Way
 from pipeline.consensus.kept import (
     DIFFICULTY,
@@ -17,6 +16,7 @@ from pipeline.consensus.kept import (
 )
 from pipeline.consensus.reliability import WORDS, Reliability
 from pipeline.core.formatting import format_percent
+from pipeline.display.document import Figure, Section, Table, sentence, there
 
 _READINGS = {
     OUTCOME: "Share of the chains without labels by consensus, by the outcome of the chain.",
@@ -29,8 +29,6 @@ _READINGS = {
 
 
 def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -> Section:
-    charts = (figures.left_out(found.groups.get(name, ()), name, _READINGS[name]) for name in GROUPINGS)
-    shown: tuple[Figure, ...] = tuple(chart for chart in charts if chart)
     disagree = "a chain" if found.disagree == 1 else f"{found.disagree:,} chains"
     return Section(
         anchor="consensus",
@@ -39,17 +37,17 @@ def consensus_section(found: ConsensusSummary, learned: Sequence[Reliability]) -
         "agree, or where no label of a step is certain enough: it has no labels. "
         f"Of {disagree} a witness names another first error than Monte Carlo, or one of the two names none; the list of chains "
         f"can show these alone. {sentence(steps_text(found))}",
-        figures=shown,
+        charts=there(*(left_out(found.groups.get(name, ()), name, _READINGS[name]) for name in GROUPINGS)),
         tables=(*_tables(found), *([_reliabilities(learned)] if learned else [])),
     )
 
 
-def consensus_tile(found: ConsensusSummary) -> Tile:
+def consensus_figure(found: ConsensusSummary) -> Figure:
     """The share of chains that is kept."""
-    return Tile(
+    return Figure(
         name="Labels by consensus",
         value=format_percent(found.kept / found.chains),
-        note=f"{found.kept:,} of {found.chains:,} chains; {found.disagree:,} with a witness that disagrees",
+        reading=f"{found.kept:,} of {found.chains:,} chains; {found.disagree:,} with a witness that disagrees",
     )
 
 

@@ -4,16 +4,23 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.analysis.report import aggregates, figures
-from pipeline.analysis.report.consensus import consensus_section, consensus_tile
-from pipeline.analysis.report.embedded import shortened
-from pipeline.analysis.report.page import Figure, Inset, Page, Section, Table, Tile, format_time, sentence
+from pipeline.analysis.report import aggregates, charts
+from pipeline.analysis.report.consensus import consensus_figure, consensus_section
 from pipeline.analysis.report.plan_check import PlannedAmount
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
 from pipeline.analysis.report.run_report import TEXT, last_activity, missing_costs, unlikely_text
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.core.forecast import Forecast
-from pipeline.core.formatting import format_count, format_number, format_percent, format_range, format_unfinished
+from pipeline.core.formatting import (
+    format_count,
+    format_number,
+    format_percent,
+    format_range,
+    format_time,
+    format_unfinished,
+)
+from pipeline.display.document import Chart, Figure, Inset, Page, Section, Table, sentence, there
+from pipeline.display.embedded import shortened
 from pipeline.storage.starts import RunCost, cost_of
 
 KIND = "report"
@@ -37,7 +44,7 @@ def build_page(
                 for words in (*_to_know(found), *warning_lines(found.steps, found.repeats), *missing_costs(found))
             ),
         ),
-        tiles=tuple(_tiles(found)),
+        figures=tuple(_figures(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,
         foot=tuple(foot),
@@ -98,7 +105,7 @@ def _to_know(found: RunData) -> list[str]:
     return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 
-def _tiles(found: RunData) -> list[Tile]:
+def _figures(found: RunData) -> list[Figure]:
     totals, whole = found.totals, aggregates.in_all(found.steps)
     by_outcome = dict(aggregates.outcome_counts(found.chains).iter_rows())
     outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in aggregates.OUTCOMES if name in by_outcome)
@@ -113,50 +120,52 @@ def _tiles(found: RunData) -> list[Tile]:
     before_ends = whole.steps - whole.ends
     aborted = [(totals.aborted, "aborted")] if totals.aborted else []
     unfinished = f"; {found.unfinished.rollouts:,} more in unfinished units" if found.unfinished.rollouts else ""
-    tiles = [
-        Tile(
-            name="Rows", value=format_number(totals.rows), note=f"{totals.used:,} used + {totals.rejected:,} rejected"
+    shown = [
+        Figure(
+            name="Rows",
+            value=format_number(totals.rows),
+            reading=f"{totals.used:,} used + {totals.rejected:,} rejected",
         ),
-        Tile(
+        Figure(
             name="Chains",
             value=format_number(totals.chains),
-            note="; ".join(filter(None, [outcomes, given, promoted, format_count(totals.problems, "problem")])),
+            reading="; ".join(filter(None, [outcomes, given, promoted, format_count(totals.problems, "problem")])),
         ),
-        Tile(
+        Figure(
             name="Labelled steps",
             value=format_number(whole.labelled),
-            note=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
+            reading=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
             + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
             + (f"; not counted: {format_count(whole.ends, 'last step')} of chains" if whole.ends else ""),
         ),
-        *([consensus_tile(found.consensus)] if found.consensus else []),
-        Tile(
+        *([consensus_figure(found.consensus)] if found.consensus else []),
+        Figure(
             name="Rollouts",
             value=format_number(totals.rollouts),
-            note=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]) + unfinished,
+            reading=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]) + unfinished,
         ),
-        Tile(name="Tokens", value=format_number(totals.tokens), note=_token_note(found, whole.labelled)),
+        Figure(name="Tokens", value=format_number(totals.tokens), reading=_token_note(found, whole.labelled)),
     ]
     if aggregates.has_graded(found.steps) and (whole.mean_right is not None or whole.mean_wrong is not None):
         means = [("right", whole.mean_right), ("wrong", whole.mean_wrong)]
-        tiles.append(
-            Tile(
+        shown.append(
+            Figure(
                 name="Mean value",
                 value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                note="of the steps of right / wrong chains, last steps left out",
+                reading="of the steps of right / wrong chains, last steps left out",
             )
         )
     if found.starts:
         spent = cost_of(found.starts)
-        tiles.append(
-            Tile(
+        shown.append(
+            Figure(
                 name="Device hours",
                 value=format_number(spent.device_hours, 2),
-                note=f"{format_count(len(found.starts), 'start')} of `label`"
+                reading=f"{format_count(len(found.starts), 'start')} of `label`"
                 + ("" if spent.money is None else f"; cost {format_number(spent.money, 2)}{_without_price(spent)}"),
             )
         )
-    return tiles
+    return shown
 
 
 def _without_price(spent: RunCost) -> str:
@@ -189,12 +198,12 @@ def _values(found: RunData) -> Section | None:
         "there is neither. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
         "about the policy, and is left out unless a figure says otherwise."
         f"{_unlikely(found)}",
-        figures.values(aggregates.value_counts(valued), "value"),
-        figures.by_position(aggregates.value_by_position(valued)),
-        figures.drops(aggregates.drop_counts(chains)),
-        figures.labels(aggregates.label_counts(steps)),
-        figures.uncertain(aggregates.uncertain_by_position(steps)),
-        figures.widths(aggregates.widths(steps)),
+        charts.values(aggregates.value_counts(valued), "value"),
+        charts.by_position(aggregates.value_by_position(valued)),
+        charts.drops(aggregates.drop_counts(chains)),
+        charts.labels(aggregates.label_counts(steps)),
+        charts.uncertain(aggregates.uncertain_by_position(steps)),
+        charts.widths(aggregates.widths(steps)),
     )
 
 
@@ -203,14 +212,14 @@ def _rollouts(found: RunData) -> Section | None:
         "rollouts",
         "Rollouts",
         "The completions that were sampled from the prefixes, and their verdicts.",
-        figures.verdicts(aggregates.verdict_counts(found.log)),
-        figures.truncation(aggregates.truncated_by_position(found.steps)),
+        charts.verdicts(aggregates.verdict_counts(found.log)),
+        charts.truncation(aggregates.truncated_by_position(found.steps)),
     )
 
 
-def _section(anchor: str, heading: str, intro: str, *charts: Figure | None) -> Section | None:
-    there = tuple(chart for chart in charts if chart)
-    return Section(anchor=anchor, heading=heading, intro=intro, figures=there) if there else None
+def _section(anchor: str, heading: str, intro: str, *drawn: Chart | None) -> Section | None:
+    shown = there(*drawn)
+    return Section(anchor=anchor, heading=heading, intro=intro, charts=shown) if shown else None
 
 
 def _planned(found: RunData, plan: Sequence[PlannedAmount]) -> Section | None:

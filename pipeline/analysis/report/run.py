@@ -1,17 +1,20 @@
 """The `report` command: the results of a run as a page and as a few lines. It takes unfinished runs and runs without chains
 too."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline.analysis.report.browser.build import build_browser
 from pipeline.analysis.report.contents import build_page
-from pipeline.analysis.report.page import GENERATOR, foot, html
-from pipeline.analysis.report.run_report import RunReport, failed_report, page_link, read_run, written_page
+from pipeline.analysis.report.run_report import RunReport, read_run
 from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.page import search_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.report import tree_report
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.display.document import GENERATOR
+from pipeline.display.page import foot, html
+from pipeline.storage.local import LocalStorage
 from pipeline.storage.location import storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign
 from pipeline.storage.run_record import SEARCH, command_of, recorded_identity
@@ -40,8 +43,21 @@ def report(config: ReportConfig) -> list[str]:
             file.write(page)
     else:
         storage.replace(name, page)
-    link = out.resolve().as_uri() if out else page_link(storage, name)
+    link = out.resolve().as_uri() if out else _link(storage, name)
     return [*lines, f"report    {link}"]
+
+
+def ending_lines(storage: Storage, *, page: bool, changed: bool) -> Iterator[str]:
+    """The lines of the report of a run of `label` that has ended. With `page`, the page is written too, as by `page_at_end`. An
+    error is a line and not raised, because the run is done."""
+    try:
+        read = read_run(storage, None)
+        yield from read.short
+        if page:
+            config = ReportConfig(run_dir=storage.run_dir)
+            yield f"report    {_kept_page(storage, lambda: page_data(storage, read, config), changed=changed)}"
+    except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
+        yield f"report    {_failed(error)}"
 
 
 def page_at_end(storage: Storage, *, changed: bool) -> str:
@@ -49,9 +65,26 @@ def page_at_end(storage: Storage, *, changed: bool) -> str:
     returned and not raised, because the run is done."""
     try:
         config = ReportConfig(run_dir=storage.run_dir)
-        return written_page(storage, lambda: _made(storage, config)[0], changed=changed)
+        return _kept_page(storage, lambda: _made(storage, config)[0], changed=changed)
     except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
-        return failed_report(error)
+        return _failed(error)
+
+
+def _kept_page(storage: Storage, make: Callable[[], bytes], *, changed: bool) -> str:
+    """The address of the page, which is made unless it exists and nothing has `changed`."""
+    if changed or REPORT not in storage.names(""):
+        storage.replace(REPORT, make())
+    return _link(storage)
+
+
+def _failed(error: Exception) -> str:
+    reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
+    return f"failed, but the run is done: {reason}"
+
+
+def _link(storage: Storage, name: str = REPORT) -> str:
+    """The address of a page in a run directory."""
+    return (Path(storage.run_dir) / name).as_uri() if isinstance(storage, LocalStorage) else f"{storage.run_dir}/{name}"
 
 
 def _made(storage: Storage, config: ReportConfig) -> tuple[bytes, list[str]]:

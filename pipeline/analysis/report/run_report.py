@@ -1,24 +1,18 @@
-"""The report of one run: its readable data, compared with its plan if it has one, and the lines that summarize them. `label`
-ends with these lines and with the page.
-"""
+"""The report of one run: its readable data, compared with its plan if it has one, and the lines that summarize them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
-from pipeline.analysis.report.embedded import shortened
 from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
-from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.report.warnings import warning_lines
-from pipeline.analysis.settings import ReportConfig
 from pipeline.consensus.kept import summary_lines
-from pipeline.core.errors import Absent, StepvalueError, UsageError
+from pipeline.core.errors import Absent, UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
 from pipeline.core.formatting import (
     first_of,
@@ -31,12 +25,12 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.records import UNGRADED
 from pipeline.core.tables import SCHEMA_VERSION
+from pipeline.display.embedded import shortened
 from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_sequence
-from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import SCHEMA, recorded_identity
-from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN, REPORT
+from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, refuse_no_run, stored_run
 
@@ -102,44 +96,6 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_planned(found, plan, other),
         *(f"damaged   {words}" for words in missing_costs(found)),
     ]
-
-
-def end_with_report(console: Console, storage: Storage, *, page: bool, changed: bool) -> None:
-    """Print the lines of the report. With `page`, also write the page, unless it exists and nothing has `changed`. An error is
-    printed and not raised, because the run is done."""
-    try:
-        read = read_run(storage, None)
-        print_lines(console, read.short)
-        if page:
-            link = written_page(storage, lambda: _page(storage, read), changed=changed)
-            print_lines(console, [f"report    {link}"])
-    except Exception as error:  # noqa: BLE001  third-party code draws the charts; the run is done whatever it raises
-        print_lines(console, [f"report    {failed_report(error)}"])
-
-
-def _page(storage: Storage, read: RunReport) -> bytes:
-    # Imported here because it loads the chart library.
-    from pipeline.analysis.report.run import page_data
-
-    return page_data(storage, read, ReportConfig(run_dir=storage.run_dir))
-
-
-def written_page(storage: Storage, make: Callable[[], bytes], *, changed: bool) -> str:
-    """The address of the page of a run that has ended. The page is made unless it exists and nothing has `changed`."""
-    if changed or REPORT not in storage.names(""):
-        storage.replace(REPORT, make())
-    return page_link(storage)
-
-
-def failed_report(error: Exception) -> str:
-    """What is said at the end of a run whose page cannot be made."""
-    reason = error if isinstance(error, StepvalueError) else f"{type(error).__name__}: {error}"
-    return f"failed, but the run is done: {reason}"
-
-
-def page_link(storage: Storage, name: str = REPORT) -> str:
-    """The address of a page in a run directory."""
-    return (Path(storage.run_dir) / name).as_uri() if isinstance(storage, LocalStorage) else f"{storage.run_dir}/{name}"
 
 
 def readable(storage: Storage) -> StoredRun:

@@ -6,7 +6,6 @@ from statistics import median
 
 import polars as pl
 
-from pipeline.analysis.report.page import Inset, Page, Section, Table, Tile, foot, format_time, html
 from pipeline.analysis.searches.browser.build import build_search_browser
 from pipeline.analysis.searches.coverage import CoveragePoint
 from pipeline.analysis.searches.figures import RunFigures, SearchFigures, run_figures
@@ -26,10 +25,13 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_percent,
+    format_time,
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
+from pipeline.display.document import Figure, Inset, Page, Section, Table
+from pipeline.display.page import foot, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
 from pipeline.storage.starts import Starts, read_starts
@@ -118,7 +120,7 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
         kind=KIND,
         details=_details(found),
         banners=tuple(_banners(found)),
-        tiles=tuple(_tiles(found)),
+        figures=tuple(_figures(found)),
         sections=tuple(sections),
         inset=browser,
         foot=made,
@@ -175,48 +177,48 @@ def _banners(found: SearchRunData) -> list[str]:
     return said
 
 
-def _tiles(found: SearchRunData) -> list[Tile]:
+def _figures(found: SearchRunData) -> list[Figure]:
     totals, figures = found.totals, found.figures
     if figures is None:
         return []
-    tiles = [_problem_tile(totals), _accuracy_tile(figures)]
+    shown = [_problem_figure(totals), _accuracy_figure(figures)]
     if (trust := figures.coverage.trust) is not None:
         note = f"{trust.trusted:,}"
         if trust.accuracy.value is not None:
             note += f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
-        tiles.append(Tile(name="Trusted", value=format_percent(trust.share.value or 0.0), note=note))
-    tiles.append(
-        Tile(
+        shown.append(Figure(name="Trusted", value=format_percent(trust.share.value or 0.0), reading=note))
+    shown.append(
+        Figure(
             name="Policy tokens",
             value=format_number(totals.policy_tokens),
-            note=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {_prompt_tokens(found.searches):,}",
+            reading=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {_prompt_tokens(found.searches):,}",
         )
     )
     if totals.scorer_tokens:
         cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
         note = f"computed of {totals.scorer_tokens:,} read; {cached} from caches"
-        tiles.append(Tile(name="Scorer tokens", value=format_number(totals.scorer_computed), note=note))
-    return tiles
+        shown.append(Figure(name="Scorer tokens", value=format_number(totals.scorer_computed), reading=note))
+    return shown
 
 
-def _problem_tile(totals: SearchFigures) -> Tile:
+def _problem_figure(totals: SearchFigures) -> Figure:
     parts = [f"{totals.chosen:,} with a chosen chain"]
     if totals.without_chain:
         parts.append(f"{totals.without_chain:,} without any chain")
     if totals.cut:
         parts.append(f"{format_count(totals.cut, 'chosen chain')} cut by a limit")
-    return Tile(name="Problems", value=format_number(totals.problems), note="; ".join(parts))
+    return Figure(name="Problems", value=format_number(totals.problems), reading="; ".join(parts))
 
 
-def _accuracy_tile(figures: RunFigures) -> Tile:
+def _accuracy_figure(figures: RunFigures) -> Figure:
     accuracy = figures.summary.accuracy
     if accuracy.value is None:
-        return Tile(name="Accuracy", value="not claimed", note="no answer is known, or none can be graded")
+        return Figure(name="Accuracy", value="not claimed", reading="no answer is known, or none can be graded")
     claimed = figures.summary.searches - figures.summary.unclaimed
     note = f"of {format_count(claimed, 'known answer')}"
     if accuracy.low is not None and accuracy.high is not None:
         note = f"95 % interval {100 * accuracy.low:.0f} to {100 * accuracy.high:.0f} %; {note}"
-    return Tile(name="Accuracy", value=format_percent(accuracy.value), note=note)
+    return Figure(name="Accuracy", value=format_percent(accuracy.value), reading=note)
 
 
 def _answers(searches: pl.DataFrame) -> Section:

@@ -1,21 +1,22 @@
 """The `select` command: reads scores, writes the best chains, and prints and writes the comparison of selection methods."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
-from pipeline.analysis.select.searches import cell, select_searches
+from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
+from pipeline.display.document import Table
+from pipeline.display.numbers import below
+from pipeline.display.terminal import print_lines, print_tables
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
@@ -48,11 +49,7 @@ def select(config: SelectConfig, console: Console) -> None:
     found = match_answers(candidates, config)
     rows = compare_methods(found.candidates, _sizes(config.n or SIZES, max(found.counts)), config.seed)
     print_lines(console, remarks(candidates.model, found, rows, candidates.search))
-    console.print(f"\naccuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals", soft_wrap=True)
-    console.print(accuracy_table(rows))
-    if rows[0].ahead:
-        console.print("\naccuracy of PRM best-of-n minus accuracy of each method", soft_wrap=True)
-        console.print(lead_table(rows))
+    print_tables(console, tables(rows))
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
         print_lines(console, [f"figures   {config.out}"])
@@ -90,22 +87,24 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
     ]
 
 
-def accuracy_table(rows: Sequence[SizeResult]) -> Table:
-    """Accuracy by method: one row per n, intervals below the means."""
+def tables(rows: Sequence[SizeResult]) -> Iterator[Table]:
+    """Accuracy by method, one row per n; and accuracy of best-of-n by the PRM minus that of each other method, over the same
+    problems. Intervals stand below the means."""
     methods = [method for method in Method if method in rows[0].accuracy]
-    table = _table(methods)
-    for row in rows:
-        table.add_row(str(row.n), *(cell(row.accuracy[method]) for method in methods))
-    return table
-
-
-def lead_table(rows: Sequence[SizeResult]) -> Table:
-    """Accuracy of best-of-n by the PRM minus that of each other method, over the same problems."""
+    yield Table(
+        title=f"accuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals",
+        heads=("n", *(_NAMES[method] for method in methods)),
+        rows=tuple((str(row.n), *(below(row.accuracy[method]) for method in methods)) for row in rows),
+        words=0,
+    )
     rivals = [method for method in AGAINST if method in rows[0].ahead]
-    table = _table(rivals)
-    for row in rows:
-        table.add_row(str(row.n), *(cell(row.ahead[rival], sign="+") for rival in rivals))
-    return table
+    if rivals:
+        yield Table(
+            title="accuracy of PRM best-of-n minus accuracy of each method",
+            heads=("n", *(_NAMES[rival] for rival in rivals)),
+            rows=tuple((str(row.n), *(below(row.ahead[rival], "+") for rival in rivals)) for row in rows),
+            words=0,
+        )
 
 
 def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> dict[str, object]:
@@ -155,14 +154,6 @@ def _check_outputs(config: SelectConfig) -> None:
 def _write(name: str, lines: Sequence[bytes]) -> None:
     with atomic_file(Path(name)) as file:
         file.writelines(lines)
-
-
-def _table(methods: Sequence[Method]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("n", justify="right", no_wrap=True)
-    for method in methods:
-        table.add_column(_NAMES[method], justify="right", no_wrap=True)
-    return table
 
 
 def _plain(estimates: Mapping[Method, Interval]) -> dict[str, dict[str, float | None]]:

@@ -7,10 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from pipeline.analysis.report.terminal import print_lines
 from pipeline.analysis.searches.coverage import COVERAGES
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
 from pipeline.analysis.searches.figures import RunFigures, run_figures
@@ -21,7 +18,10 @@ from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, printable
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
+from pipeline.core.statistics import CONFIDENCE, RESAMPLES
+from pipeline.display.document import Table
+from pipeline.display.numbers import below
+from pipeline.display.terminal import print_lines, print_tables
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.stored_search import stored_search
@@ -29,8 +29,6 @@ from pipeline.storage.stored_search import stored_search
 _OWN = ("search.", "staged_input")
 """Settings in which runs that are compared differ as a matter of course."""
 _MOST_SETTINGS = 8
-_WIDTH = 120
-"""The widest table fits. A narrower terminal wraps lines, so no figure is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,24 +128,29 @@ def _runs(folders: Sequence[str]) -> list[SearchRun]:
 
 def print_comparison(found: SearchComparison, console: Console) -> None:
     """Print the counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
-    console.width = max(console.width, _WIDTH)
-    print_lines(console, list(remarks(found)))
-    _titled(
-        console,
-        f"choices of the searches, with {CONFIDENCE:.0%} intervals; means of a problem",
-        _run_table(found.runs),
-    )
-    equal = [(each.summary.name, each.equal_tokens) for each in found.runs if each.equal_tokens is not None]
-    if equal and found.against is not None:
-        title = f"accuracy against the best of k chains of {found.against}, where k chains cost as many tokens in all"
-        _titled(console, title, _equal(equal))
-    covered = [each for each in found.runs if each.coverage.points]
-    if covered:
-        _titled(console, "accuracy of the choices with the most confidence, by coverage", _coverage(covered))
+    print_lines(console, remarks(found))
+    print_tables(console, _tables(found))
     for each in found.runs:
         if each.coverage.trust is not None:
             sentences = trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
             print_lines(console, [f"\ntrust in {each.summary.name}", *(f"  {line}" for line in sentences)])
+
+
+def _tables(found: SearchComparison) -> Iterator[Table]:
+    yield _run_table(found.runs)
+    equal = [(each.summary.name, each.equal_tokens) for each in found.runs if each.equal_tokens is not None]
+    if equal and found.against is not None:
+        yield _equal(equal, found.against)
+    covered = [each for each in found.runs if each.coverage.points]
+    if covered:
+        yield Table(
+            title="accuracy of the choices with the most confidence, by coverage",
+            heads=("run", *(format_percent(each) for each in COVERAGES)),
+            rows=tuple(
+                (printable(each.summary.name), *(below(point.accuracy) for point in each.coverage.points))
+                for each in covered
+            ),
+        )
 
 
 def remarks(found: SearchComparison) -> Iterator[str]:
@@ -176,67 +179,38 @@ def remarks(found: SearchComparison) -> Iterator[str]:
 
 def _run_table(runs: Sequence[RunFigures]) -> Table:
     tokens = ("policy\ntokens", "scorer\ntokens", "total\ntokens")
-    table = _table("run", "method", "n", "chains", "accuracy", *tokens, "seconds")
-    for each in runs:
-        of = each.summary
-        table.add_row(
-            *(Text(printable(name)) for name in (of.name, of.method)),
-            f"{of.n:,}",
-            format_number(of.chains, 1),
-            cell(of.accuracy),
-            *(f"{count:,.0f}" for count in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
-            format_number(of.seconds, 1),
-        )
-    return table
+    return Table(
+        title=f"choices of the searches, with {CONFIDENCE:.0%} intervals; means of a problem",
+        heads=("run", "method", "n", "chains", "accuracy", *tokens, "seconds"),
+        rows=tuple(
+            (
+                *map(printable, (of.name, of.method)),
+                f"{of.n:,}",
+                format_number(of.chains, 1),
+                below(of.accuracy),
+                *(f"{count:,.0f}" for count in (of.policy_tokens, of.scorer_tokens, of.total_tokens)),
+                format_number(of.seconds, 1),
+            )
+            for of in (each.summary for each in runs)
+        ),
+        words=2,
+    )
 
 
-def _equal(runs: Sequence[tuple[str, EqualTokens]]) -> Table:
-    table = _table("run", "total\ntokens", "k", "problems", "accuracy", "best of k", "difference")
+def _equal(runs: Sequence[tuple[str, EqualTokens]], against: str) -> Table:
+    rows = []
     for name, of in runs:
-        figures: list[str | Text] = (
-            [f"{of.problems:,}", cell(of.accuracy), cell(of.best_of_k), cell(of.difference, sign="+")]
-            if of.in_range
-            else ["", "", "", Text(_out_of_range(of))]
-        )
-        table.add_row(Text(printable(name)), f"{of.tokens:,.0f}", f"{of.k:,.2f}", *figures)
-    return table
+        figures = (f"{of.problems:,}", *map(below, (of.accuracy, of.best_of_k)), below(of.difference, "+"))
+        shown = figures if of.in_range else ("", "", "", _out_of_range(of))
+        rows.append((printable(name), f"{of.tokens:,.0f}", f"{of.k:,.2f}", *shown))
+    return Table(
+        title=f"accuracy against the best of k chains of {against}, where k chains cost as many tokens in all",
+        heads=("run", "total\ntokens", "k", "problems", "accuracy", "best of k", "difference"),
+        rows=tuple(rows),
+    )
 
 
 def _out_of_range(of: EqualTokens) -> str:
     if of.k < 1:
         return f"out of range: one chain costs {of.tokens / of.k:,.0f}" if of.most else "out of range: no chains"
     return f"out of range: {format_count(of.most, 'chain')} cost {of.most_tokens:,.0f}"
-
-
-def _coverage(runs: Sequence[RunFigures]) -> Table:
-    table = _table("run", *(format_percent(each) for each in COVERAGES))
-    for each in runs:
-        table.add_row(Text(printable(each.summary.name)), *(cell(point.accuracy) for point in each.coverage.points))
-    return table
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("run", "method") else "right", no_wrap=True)
-    return table
-
-
-def _titled(console: Console, title: str, table: Table) -> None:
-    print_lines(console, ["", title])
-    console.print(table)
-
-
-def cell(estimate: Interval, sign: str = "") -> Text:
-    """A figure with its interval below it; a dash where it has no value. `sign`: `+` for a difference."""
-    if estimate.value is None:
-        return Text("-")
-    value = rounded(estimate.value, 3, sign)
-    if estimate.low is None or estimate.high is None:
-        return Text(value)
-    return Text(f"{value}\n{rounded(estimate.low, 2, sign)} {rounded(estimate.high, 2, sign)}")
-
-
-def rounded(value: float, digits: int, sign: str = "") -> str:
-    """A value that rounds to 0 has no sign."""
-    return f"{value:{sign if round(value, digits) else ''}z.{digits}f}"

@@ -5,11 +5,12 @@ The data of the page are JSON: a tree has columns with one entry per node, paren
 
 from collections.abc import Sequence
 
-from pipeline.analysis.report.embedded import data_element, json_text, packed, part, rounded, script, shortened
-from pipeline.analysis.report.page import Inset, Page, foot, html
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
+from pipeline.display.document import Inset, Page
+from pipeline.display.embedded import data_element, json_text, packed, part, rounded, script, shortened
+from pipeline.display.page import foot, html
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import tree_page
 from pipeline.storage.storage import Storage

@@ -26,12 +26,12 @@ from pipeline.analysis.report.browser.views import (
     sample,
     shown_row,
 )
-from pipeline.analysis.report.embedded import BASE64, data_element, packed, part, script
-from pipeline.analysis.report.page import Inset
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.core.errors import UsageError
 from pipeline.core.tables import LABELS, ROLLOUTS
+from pipeline.display.document import Inset
+from pipeline.display.embedded import BASE64, data_element, packed, part, script
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.shards import read_shard

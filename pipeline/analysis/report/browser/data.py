@@ -16,8 +16,8 @@ from pipeline.analysis.report.browser.views import (
     prefixes,
     uncertainty,
 )
-from pipeline.analysis.report.embedded import json_text, rounded
 from pipeline.consensus.kept import differs, label_place
+from pipeline.display.embedded import json_text, rounded
 
 BLOCK = 128
 """Chains per block."""

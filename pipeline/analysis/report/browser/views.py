@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline.analysis.report.embedded import shortened
 from pipeline.consensus.kept import reason_text, witness_places
 from pipeline.core.ids import content_id
 from pipeline.core.records import UNGRADED, Finish, Verdict
+from pipeline.display.embedded import shortened
 
 _PER_PREFIX = (
     *("value", "value_sd", "low", "high"),

@@ -9,11 +9,11 @@ decimals.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pipeline.analysis.report.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
-from pipeline.analysis.report.page import Inset
 from pipeline.analysis.searches.trees import AnswerOfChains, ProblemTree, SearchedProblem
 from pipeline.core.ids import content_id
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES
+from pipeline.display.document import Inset
+from pipeline.display.embedded import BASE64, data_element, json_text, packed, part, rounded, script, shortened
 
 DATA_BYTES = 10_500_000
 """Of all data in the page."""

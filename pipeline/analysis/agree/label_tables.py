@@ -1,69 +1,54 @@
-"""Prints an agreement report as tables in the terminal. The JSON report has the same figures and more."""
+"""What is shown of the agreement of labels with people: lines of counts, and sections of tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.console import Console
-
 from pipeline.analysis.agree.run import Agreement, MethodComparison
-from pipeline.analysis.agree.score_tables import SHOWN_SUBSETS, count, curve_table, interval, number
+from pipeline.analysis.agree.score_sections import SHOWN_SUBSETS, curve_table
 from pipeline.analysis.agree.verifiers import VerifierAgreement
-from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import print_tables, widen
-from pipeline.analysis.report.terminal import print_lines
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
+from pipeline.display.document import Table
+from pipeline.display.numbers import NONE, count, interval, number, reach
 
 SHOWN_UNUSABLE = 5
 
 
-def print_agreement(report: Agreement) -> None:
-    """Print the counts, then the tables of first errors, their position, single steps and the reliability curve."""
-    console = Console(highlight=False, markup=False)
-    widen(console)
-    print_lines(console, _count_lines(report))
-    print_tables(console, _titled_tables(report))
-    curve = report.reliability
-    console.print()
-    console.print(
-        f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; "
-        f"expected calibration error (ECE) {number(curve.ece)}",
-        soft_wrap=True,
-    )
-
-
-def _titled_tables(report: Agreement) -> Iterator[tuple[str, Table]]:
+def tables(report: Agreement) -> list[Table]:
+    """The tables of first errors, their position, single steps and the reliability curve."""
     people = report.rulings[0].first_errors.total
     right = report.rulings[0].first_errors.right_answers
+    found = []
     if people.erroneous or people.correct:
-        yield (
-            f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}",
-            _f1_table(report.rulings),
+        title = (
+            f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}"
         )
+        found.append(_f1_table(report.rulings, title))
         if report.kept:
             kept = report.kept[0].first_errors.total
-            yield (
+            title = (
                 f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
-                f"{kept.erroneous:,} with an error, {kept.correct:,} without",
-                _f1_table(report.kept),
+                f"{kept.erroneous:,} with an error, {kept.correct:,} without"
             )
-        yield (
+            found.append(_f1_table(report.kept, title))
+        title = (
             f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
-            f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer",
-            _shift_table(report),
+            f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer"
         )
-    yield "Single steps, without the steps after the first human error", _steps_table(report)
+        found.append(replace(_shift_table(report), title=title))
+    found.append(_steps_table(report))
     if report.verifiers:
-        one = report.verifiers[0]
-        yield (
-            f"Verifiers: of {format_count(one.steps, 'step')} with a human label {one.bad:,} are bad "
-            f"({format_percent(one.bad / one.steps if one.steps else 0.0)})",
-            _verifier_table(report.verifiers),
-        )
-    yield f"Share of steps that humans call good, by {report.made.soft}", curve_table("value", report.reliability.bins)
+        found.append(_verifier_table(report.verifiers))
+    curve = report.reliability
+    caption = (
+        f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; expected "
+        f"calibration error (ECE) {number(curve.ece)}"
+    )
+    title = f"Share of steps that humans call good, by {report.made.soft}"
+    return [*found, replace(curve_table("value", curve.bins), title=title, caption=caption)]
 
 
-def _count_lines(report: Agreement) -> list[str]:
+def count_lines(report: Agreement) -> list[str]:
     counts, made = report.counts, report.made
     lines = [
         f"humans    {report.data}: {format_count(counts.rows, 'row')} = {counts.compared:,} compared "
@@ -113,7 +98,7 @@ def _figures(ruling: MethodComparison) -> tuple[object, ...]:
     return ruling.threshold is None, ruling.first_errors, ruling.steps
 
 
-def _f1_table(rulings: Sequence[MethodComparison]) -> Table:
+def _f1_table(rulings: Sequence[MethodComparison], title: str) -> Table:
     subsets = list(rulings[0].first_errors.by_subset)
     shown = subsets if 1 < len(subsets) <= SHOWN_SUBSETS else []
     rows = []
@@ -124,7 +109,7 @@ def _f1_table(rulings: Sequence[MethodComparison]) -> Table:
             (
                 ruling.name,
                 number(total.f1.value),
-                _reach(total.f1),
+                reach(total.f1) or NONE,
                 number(total.found),
                 number(total.cleared),
                 *(number(errors.by_subset[name].f1.value) for name in shown),
@@ -133,7 +118,7 @@ def _f1_table(rulings: Sequence[MethodComparison]) -> Table:
             )
         )
     heads = ("first error by", "F1", "interval", "found", "cleared", *shown, *(["mean"] if shown else []), "uncertain")
-    return Table(heads=heads, rows=tuple(rows))
+    return Table(title=title, heads=heads, rows=tuple(rows))
 
 
 def _shift_table(report: Agreement) -> Table:
@@ -144,7 +129,7 @@ def _shift_table(report: Agreement) -> Table:
             (
                 ruling.name,
                 *map(count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
-                "-" if shift.mean is None else f"{shift.mean:+.2f}",
+                number(shift.mean, sign="+"),
                 f"{count(right.found)}/{right.wrong_process}",
             )
         )
@@ -159,7 +144,7 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
             f"{found.refuted:,}",
             f"{found.refuted_bad:,}",
             number(found.precision),
-            _reach(Interval(value=found.precision, low=found.precision_low, high=found.precision_high)),
+            reach(Interval(value=found.precision, low=found.precision_low, high=found.precision_high)) or NONE,
             number(found.recall),
             f"{found.holds:,}",
             f"{found.holds_bad:,} ({format_percent(found.holds_bad / found.holds if found.holds else 0.0)})",
@@ -167,7 +152,12 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
         for found in verifiers
     )
     heads = ("verifier", "refuted", "bad of these", "precision", "interval", "recall", "hold", "bad of these")
-    return Table(heads=heads, rows=rows)
+    one = verifiers[0]
+    title = (
+        f"Verifiers: of {format_count(one.steps, 'step')} with a human label {one.bad:,} are bad "
+        f"({format_percent(one.bad / one.steps if one.steps else 0.0)})"
+    )
+    return Table(title=title, heads=heads, rows=rows)
 
 
 def _steps_table(report: Agreement) -> Table:
@@ -176,16 +166,12 @@ def _steps_table(report: Agreement) -> Table:
             ruling.name,
             *map(count, (steps.good, steps.bad, steps.uncertain)),
             number(steps.accuracy.value),
-            _reach(steps.accuracy),
+            reach(steps.accuracy) or NONE,
             number(steps.balanced.value),
-            _reach(steps.balanced),
+            reach(steps.balanced) or NONE,
         )
         for ruling in _rows(report.rulings)
         if (steps := ruling.steps) is not None
     )
     heads = ("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
-    return Table(heads=heads, rows=rows)
-
-
-def _reach(estimated: Interval) -> str:
-    return "-" if estimated.low is None else f"{estimated.low:.2f}-{estimated.high:.2f}"
+    return Table(title="Single steps, without the steps after the first human error", heads=heads, rows=rows)

@@ -1,8 +1,6 @@
-"""Judged scores as tables of texts and lines of remarks, for the page and for the terminal."""
+"""What is shown of judged scores: remarks, key figures, and sections of tables and charts."""
 
-from collections.abc import Iterator, Sequence
-
-from rich.console import Console
+from collections.abc import Sequence
 
 from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
@@ -10,16 +8,34 @@ from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
 from pipeline.analysis.agree.rulings import Bin
 from pipeline.analysis.agree.step_scores import StepFigures, name_of_lengths
-from pipeline.analysis.report.page import Table
-from pipeline.analysis.report.rich_tables import print_tables, widen
-from pipeline.analysis.report.terminal import print_lines
+from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent, printable
-from pipeline.core.statistics import Interval
+from pipeline.display.document import (
+    BY_LABEL,
+    Axis,
+    Chart,
+    Colour,
+    Figure,
+    Kind,
+    Line,
+    Mark,
+    Page,
+    Scale,
+    Section,
+    Table,
+    sentence,
+    there,
+)
+from pipeline.display.numbers import count, interval, key_figure, number, percent, percents
+from pipeline.display.page import foot
 
+KIND = "scores judged by people's labels"
 SHOWN_ROWS = 3
 """Rows of a kind that are listed, such as unusable ones. The JSON report lists more."""
 SHOWN_SUBSETS = 4
 """With more subsets the table of methods shows their mean alone, so that it fits a terminal."""
+_MOST = 40
+"""Subsets or classes that a chart shows at most."""
 _HOW = {
     How.fixed: "fixed",
     How.dev: "chosen on {dev}",
@@ -28,32 +44,74 @@ _HOW = {
 }
 
 
-def print_scores(console: Console, report: ScoreAgreement) -> None:
-    """Print what was compared, then the tables."""
-    widen(console)
-    print_lines(console, [*count_lines(report), *listed(report)])
-    print_lines(console, [f"note      {line}" for line in remarks(report)])
-    print_tables(console, titled_tables(report))
-
-
-def titled_tables(report: ScoreAgreement) -> Iterator[tuple[str, Table]]:
-    """The tables of the terminal, in order."""
-    people = report.main.total
-    right = report.main.right_answers
-    yield f"First errors, {report.main.name} ({how(report, report.main)})", subsets_table(report)
-    yield "F1 by the way the threshold is chosen, and of methods that know no scores", methods_table(report)
-    yield (
-        f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'right answer': errors found, of "
-        f"{right.wrong_process:,} in {format_count(right.chains, 'chain')} with a right answer",
-        shift_table(report),
+def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
+    """The page, whose sections are also what the terminal shows."""
+    main = report.main
+    scores, humans = (line.partition(" ")[2].strip() for line in count_lines(report)[:2])
+    given = {"scores": config.scores, "data.layout": config.data.layout.value, "data.path": config.data.path}
+    return Page(
+        title=report.model or report.scores,
+        kind=KIND,
+        details=(("scores", scores), ("human labels", humans), ("threshold", f"{main.name}, {how(report, main)}")),
+        banners=tuple(map(sentence, remarks(report))),
+        figures=_figures(report),
+        sections=sections(report),
+        foot=foot("agree", {**given, "threshold": config.threshold, "dev": config.dev}),
     )
-    yield "Single steps with a human label", steps_table(report)
-    yield "Share of steps that people call good, by score", curve_table("score", report.steps.bins)
-    yield "Scores by position in the chain", positions_table(report)
-    yield f"Scores by length of the chain, {report.main.name}", lengths_table(report)
-    yield "Where the lowest score of a chain lies", lowest_table(report)
+
+
+def sections(report: ScoreAgreement) -> tuple[Section, ...]:
+    """The tables and charts, in order."""
+    people, right, f1 = report.main.total, report.main.right_answers, _f1_chart(report)
+    bound = _thresholds(report)
+    found = [
+        Section(
+            anchor="first-errors",
+            heading="First errors",
+            intro="A step is called good if its score is above the threshold; the first other step is the error. Error "
+            "accuracy: the same first error in chains where people find one. Correct accuracy: none in the others. F1 is their "
+            "harmonic mean (ProcessBench, arXiv 2412.06559).",
+            charts=there(f1),
+            tables=(_subsets(report), *(() if f1 else (_methods(report),)), *((bound,) if bound.rows else ())),
+        ),
+        Section(
+            anchor="position-of-errors",
+            heading="Where errors are put",
+            intro=f"Of {format_count(people.erroneous, 'chain')} in which people find an error: is the first one that the "
+            "scores show too early, exact, too late or missed? The last two columns: errors found, of "
+            f"{right.wrong_process:,} that people find in {format_count(right.chains, 'chain')} with a right answer.",
+            tables=(_shift(report),),
+        ),
+        Section(
+            anchor="steps",
+            heading="Single steps",
+            intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and ECE are 0 for "
+            "scores that are the probability that a step is good, and sure of it.",
+            charts=there(_reliability_chart(report)),
+            tables=(_steps(report),),
+        ),
+        Section(
+            anchor="bias",
+            heading="Position and length",
+            intro="A score that falls along the chain, or whose lowest value is often the last step's, may follow position or "
+            "outcome instead of errors. A last step with far more than its share of the lowest scores can also be a step too "
+            "many: a text that ended in its separator.",
+            charts=there(_position_chart(report), _length_chart(report)),
+            tables=(_lowest(report),),
+        ),
+    ]
     if report.classes is not None:
-        yield f"Classes of errors, score > {report.classes.threshold:.4g}", classes_table(report)
+        found.append(
+            Section(
+                anchor="classes",
+                heading="Classes of errors",
+                intro="PRMBench (arXiv 2501.03124): all steps count, also those after the first error. Dimensions are means of "
+                f"classes. A good step scores above {report.classes.threshold:.4g}.",
+                charts=there(_class_chart(report)),
+                tables=(_classes(report),),
+            )
+        )
+    return tuple(found)
 
 
 def count_lines(report: ScoreAgreement) -> list[str]:
@@ -127,7 +185,7 @@ def remarks(report: ScoreAgreement) -> list[str]:
     return lines
 
 
-def subsets_table(report: ScoreAgreement) -> Table:
+def _subsets(report: ScoreAgreement) -> Table:
     """The main method by subset."""
     main = report.main
     rows = [_subset_row(name, each, dev=name == report.dev) for name, each in main.by_subset.items()]
@@ -140,7 +198,7 @@ def subsets_table(report: ScoreAgreement) -> Table:
     return Table(heads=heads, rows=tuple(rows))
 
 
-def methods_table(report: ScoreAgreement) -> Table:
+def _methods(report: ScoreAgreement) -> Table:
     """All methods, with the F1 of each subset if there are few."""
     names = list(report.main.by_subset)
     shown = names if 1 < len(names) <= SHOWN_SUBSETS else []
@@ -170,7 +228,7 @@ def methods_table(report: ScoreAgreement) -> Table:
     )
 
 
-def thresholds_table(report: ScoreAgreement) -> Table:
+def _thresholds(report: ScoreAgreement) -> Table:
     """The best threshold of each subset."""
     (bound,) = (method for method in report.methods if method.how is How.best)
     rows = [
@@ -181,7 +239,7 @@ def thresholds_table(report: ScoreAgreement) -> Table:
     return Table(heads=("subset", "best threshold", "range", "other ranges", "F1"), rows=tuple(rows))
 
 
-def shift_table(report: ScoreAgreement) -> Table:
+def _shift(report: ScoreAgreement) -> Table:
     rows = []
     for method in report.methods:
         shift, right = method.shift, method.right_answers
@@ -189,7 +247,7 @@ def shift_table(report: ScoreAgreement) -> Table:
             (
                 method.name,
                 *map(count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
-                "-" if shift.mean is None else f"{shift.mean:+.2f}",
+                number(shift.mean, sign="+"),
                 f"{count(right.found)}/{right.wrong_process}",
                 f"{count(right.found_exactly)}/{right.wrong_process}",
             )
@@ -198,7 +256,7 @@ def shift_table(report: ScoreAgreement) -> Table:
     return Table(heads=heads, rows=tuple(rows))
 
 
-def steps_table(report: ScoreAgreement) -> Table:
+def _steps(report: ScoreAgreement) -> Table:
     named = report.steps_by_subset if len(report.steps_by_subset) > 1 else {}
     rows = [_steps_row(name, each) for name, each in named.items()]
     return Table(
@@ -217,7 +275,7 @@ def curve_table(name: str, bins: Sequence[Bin]) -> Table:
     return Table(heads=(name, "mean", "steps", "good", "interval"), rows=rows)
 
 
-def positions_table(report: ScoreAgreement) -> Table:
+def _positions(report: ScoreAgreement) -> Table:
     rows = tuple(
         (
             f"{found.low:.1f}-{found.high:.1f}",
@@ -235,7 +293,7 @@ def positions_table(report: ScoreAgreement) -> Table:
     return Table(heads=heads, rows=rows)
 
 
-def lengths_table(report: ScoreAgreement) -> Table:
+def _lengths(report: ScoreAgreement) -> Table:
     rows = []
     for found in report.by_length:
         name = name_of_lengths(found.first, found.last)
@@ -256,24 +314,23 @@ def lengths_table(report: ScoreAgreement) -> Table:
     return Table(heads=heads, rows=tuple(rows))
 
 
-def lowest_table(report: ScoreAgreement) -> Table:
+def _lowest(report: ScoreAgreement) -> Table:
     """Where the lowest scores lie, and how scores go with position and length."""
     found, trend = report.lowest_on_last, report.trends
-    chance = "-" if found.by_chance is None else format_percent(found.by_chance)
     rows = (
-        (f"on the last step, of {format_count(found.chains, 'chain')} with at least 2 steps", _percents(found.share)),
-        ("... if every step were equally likely", chance),
-        (f"... of the {found.correct_chains:,} chains without an error", _percents(found.correct)),
-        ("rank correlation of score and position, good steps", _signed(trend.score_and_position)),
+        (f"on the last step, of {format_count(found.chains, 'chain')} with at least 2 steps", percents(found.share)),
+        ("... if every step were equally likely", percent(found.by_chance)),
+        (f"... of the {found.correct_chains:,} chains without an error", percents(found.correct)),
+        ("rank correlation of score and position, good steps", number(trend.score_and_position, sign="+")),
         (
             "rank correlation of lowest score and number of steps, chains without an error",
-            _signed(trend.lowest_and_length),
+            number(trend.lowest_and_length, sign="+"),
         ),
     )
     return Table(heads=("lowest score", ""), rows=rows)
 
 
-def classes_table(report: ScoreAgreement) -> Table:
+def _classes(report: ScoreAgreement) -> Table:
     """PRMBench's classes, the dimensions that they form, and the total."""
     classes = report.classes
     assert classes is not None
@@ -295,21 +352,6 @@ def classes_table(report: ScoreAgreement) -> Table:
 def how(report: ScoreAgreement, method: MethodResult) -> str:
     """How the threshold of a method was chosen, in words."""
     return _HOW[method.how].format(dev=report.dev)
-
-
-def number(value: float | None) -> str:
-    """A figure with two decimals; a dash without one."""
-    return "-" if value is None else f"{value:.2f}"
-
-
-def interval(figure: Interval) -> str:
-    """A figure with its interval, such as `0.52 (0.44-0.60)`."""
-    return number(figure.value) + ("" if figure.low is None else f" ({figure.low:.2f}-{figure.high:.2f})")
-
-
-def count(number: float) -> str:
-    """A count; an expected value that is not whole has one decimal."""
-    return f"{number:,.0f}" if abs(number - round(number)) < 1e-9 else f"{number:,.1f}"
 
 
 def _subset_row(name: str, found: SubsetResult, *, dev: bool = False) -> tuple[str, ...]:
@@ -340,12 +382,127 @@ def _place(row: Unusable | Unmatched) -> str:
     return f"{row.location.file}, line {row.location.line}"
 
 
-def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:{'+' if round(value, 2) else ''}z.2f}"
+def _f1_chart(report: ScoreAgreement) -> Chart | None:
+    """F1 of each subset: the chosen threshold, the upper bound and the best baseline."""
+    names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
+    if not names or len(names) > _MOST:
+        return None
+    (bound,) = (method for method in report.methods if method.how is How.best)
+    baseline = max(
+        (each for each in report.methods if each.how is How.baseline), key=lambda each: each.total.f1.value or 0.0
+    )
+    methods = {"chosen": report.main, "upper bound": bound, "best baseline": baseline}
+    return Chart(
+        title="F1 by the way the threshold is chosen, and of methods that know no scores",
+        reading=f"Chosen: {report.main.name} ({how(report, report.main)}). Upper bound: the best threshold of each subset on "
+        f"itself, which no user reaches. Best baseline: {baseline.name}, without scores. Bars are "
+        f"{format_percent(report.confidence)} intervals.",
+        kind=Kind.points,
+        marks=tuple(
+            Mark.of(name, method.by_subset[name].f1, group)
+            for group, method in methods.items()
+            for name in names
+            if name in method.by_subset and method.by_subset[name].f1.value is not None
+        ),
+        x=Axis(scale=Scale.names),
+        y=Axis(title="F1"),
+        groups={"chosen": Colour.accent, "upper bound": Colour.right, "best baseline": Colour.wrong},
+        numbers=_methods(report),
+    )
 
 
-def _percents(figure: Interval) -> str:
-    if figure.value is None:
-        return "-"
-    reach = "" if figure.low is None or figure.high is None else f" ({100 * figure.low:.0f}-{100 * figure.high:.0f})"
-    return format_percent(figure.value) + reach
+def _reliability_chart(report: ScoreAgreement) -> Chart | None:
+    """Share of steps that people call good against mean score."""
+    bins = report.steps.bins
+    return Chart(
+        title="Share of steps that people call good, by score",
+        reading="Are scores probabilities? The share of each bin of scores, with its interval. On the dashed line they are; "
+        "below, scores are too high. A model that was trained on rollouts predicts the end of the chain, which is another "
+        "question.",
+        kind=Kind.points,
+        marks=tuple(Mark(x=each.mean_value, y=each.good, low=each.good_low, high=each.good_high) for each in bins),
+        x=Axis(title="mean score of the bin"),
+        y=Axis(title="share of good steps"),
+        line=Line.diagonal,
+        numbers=curve_table("score", bins),
+    )
+
+
+def _position_chart(report: ScoreAgreement) -> Chart | None:
+    """Mean score of good and bad steps by part of the chain."""
+    return Chart(
+        title="Score by position",
+        reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the lines "
+        "is what the scores know.",
+        kind=Kind.lines,
+        marks=tuple(
+            Mark(x=(each.low + each.high) / 2, y=mean, group=label)
+            for each in report.by_position
+            for label, mean in (("good", each.mean_good), ("bad", each.mean_bad))
+            if mean is not None
+        ),
+        x=Axis(title="position in the chain"),
+        y=Axis(title="mean score"),
+        groups={name: BY_LABEL[name] for name in ("good", "bad")},
+        numbers=_positions(report),
+    )
+
+
+def _length_chart(report: ScoreAgreement) -> Chart | None:
+    """Mean of the lowest score of a chain by its number of steps."""
+    return Chart(
+        title="Lowest score by length",
+        reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of the "
+        "long chains without an error where this line falls.",
+        kind=Kind.lines,
+        marks=tuple(
+            Mark(x=name_of_lengths(each.first, each.last), y=mean, group=kind)
+            for each in report.by_length
+            for kind, mean in (("without an error", each.lowest_correct), ("all", each.lowest))
+            if mean is not None
+        ),
+        x=Axis(title="steps of the chain", scale=Scale.names),
+        y=Axis(title="mean lowest score"),
+        groups={"without an error": Colour.right, "all": Colour.text},
+        numbers=_lengths(report),
+    )
+
+
+def _class_chart(report: ScoreAgreement) -> Chart | None:
+    assert report.classes is not None
+    by_class = {
+        name: each.prm_score for name, each in report.classes.by_class.items() if each.prm_score.value is not None
+    }
+    if len(by_class) > _MOST:
+        return None
+    return Chart(
+        title="PRMScore by class",
+        reading="Mean of the F1 of good steps and the F1 of bad steps, as PRMBench defines it. A class without a bad step has "
+        "its F1.",
+        kind=Kind.points,
+        marks=tuple(Mark.of(name, score) for name, score in by_class.items()),
+        x=Axis(scale=Scale.names),
+        y=Axis(title="PRMScore"),
+        sideways=True,
+        numbers=_classes(report),
+    )
+
+
+def _figures(report: ScoreAgreement) -> tuple[Figure, ...]:
+    main, steps, lowest = report.main, report.steps, report.lowest_on_last
+    many = len(main.mean_of) > 1
+    f1 = main.mean if many else main.total.f1
+    chance = "" if lowest.by_chance is None else f"{format_percent(lowest.by_chance)} by chance"
+    figures = [
+        key_figure("Mean F1" if many else "F1", f1, "not defined" if f1.low is None else None),
+        key_figure("AUC of steps", steps.auc),
+        key_figure("Brier score", steps.brier, "" if steps.ece is None else f"ECE {steps.ece:.2f}"),
+        Figure(name="Lowest on last step", value=percent(lowest.share.value), reading=chance),
+    ]
+    if report.classes is not None:
+        figures.insert(1, key_figure("PRMScore", report.classes.total.prm_score))
+    right = main.right_answers
+    if right.wrong_process:
+        reading = f"of {format_count(right.wrong_process, 'right answer')} with a wrong step found"
+        figures.append(Figure(name="Right answers", value=percent(right.found / right.wrong_process), reading=reading))
+    return tuple(figures)
