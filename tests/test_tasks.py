@@ -21,7 +21,7 @@ from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 MODULE = "tests.plugin.count_tokens"
-OTHERS = ("killer", "stillborn", "status")
+OTHERS = ("killer", "stillborn", "speechless", "blind", "status")
 POINTS = {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}
 
 
@@ -115,6 +115,13 @@ def test_a_task_that_cannot_be_used_says_why_and_stops_nobody(run_dir: str, caps
         error = capsys.readouterr().err
         assert "task stillborn of stepvalue-tokens 1.0 " in error
         assert error.endswith("failed in __init__: ValueError: no\n")
+    assert main(["speechless", f"run_dir={run_dir}"]) == 1
+    assert capsys.readouterr().err.endswith("failed in lines: ValueError: no words\n")
+    assert main(["blind", f"run_dir={run_dir}"]) == 0
+    assert main(["audit", f"run_dir={run_dir}"]) == 1
+    shown = capsys.readouterr().out
+    assert "failed in faults: KeyError: 'eye'" in shown
+    assert "rollout" in shown
 
 
 @pytest.mark.parametrize("name", AT_WORK)

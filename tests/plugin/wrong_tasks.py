@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pipeline.config.task import TaskConfig
 from pipeline.core.errors import EngineDied
+from pipeline.core.records import Int64
 from pipeline.core.table import TABLES, Table
 from tests.plugin.count_tokens import CountTokens, StepTokens
 
@@ -17,6 +18,12 @@ class _Keyless(NamedTuple):
 class _Nameless(NamedTuple):
     row: int
     name: str
+
+
+class _Many(NamedTuple):
+    row: Int64
+    chain_id: str
+    many: tuple[int, ...]
 
 
 def _table(record: type[Any], key: str) -> Table[Any]:
@@ -68,6 +75,13 @@ AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "twice": (_rows({}, {}), "ValueError: two rows have the same row, step_index"),
     "null": (_rows({"n_tokens": None}), "ValueError: n_tokens is None"),
     "float": (_rows({"n_tokens": 1.5}), "ValueError: n_tokens is no whole number"),
+    "floats": (
+        {
+            "table": _table(_Many, "row"),
+            "rows": lambda _, row, chain: [_Many(row, chain.chain_id, cast("Any", (1.5, 2)))],
+        },
+        "ValueError: many is no whole number",
+    ),
     "nothing": ({"rows": lambda *_: None}, "TypeError: "),
     "number": ({"rows": lambda *_: [3]}, "AttributeError: 'int' object has no attribute 'row'"),
     "raises": ({"rows": _raising(KeyError("x"))}, "KeyError: 'x'"),
@@ -80,6 +94,8 @@ def __getattr__(name: str) -> Any:
         **UNUSABLE,
         **AT_WORK,
         "killer": ({"rows": _raising(EngineDied("a worker died"))}, ""),
+        "speechless": ({"lines": _raising(ValueError("no words"))}, ""),
+        "blind": ({"faults": _raising(KeyError("eye"))}, ""),
         "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
         "status": ({}, ""),
     }

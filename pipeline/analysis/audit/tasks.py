@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.analysis.audit.findings import Finding, Words
 from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
+from pipeline.core.errors import PluginError
 from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS
 from pipeline.storage.tasks import TASKS, row_tally, task_runs
@@ -58,6 +59,9 @@ def _faults(task: Any, unit: Unit, tables: Tables) -> Iterator[str]:
             else:
                 rows[record.row].append(record)
     for row, chain in chains.items():
-        with TASKS.blame(task.name, "faults"):
-            found = list(task.faults(chain, rows[row]))
+        try:
+            with TASKS.blame(task.name, "faults"):
+                found = list(task.faults(chain, rows[row]))
+        except PluginError as error:
+            found = [f"cannot be audited: {error}"]
         yield from (f"chain {chain.chain_id} {fault}" for fault in found)

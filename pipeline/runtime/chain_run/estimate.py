@@ -32,7 +32,8 @@ from pipeline.storage.units import UnitRef, write_chains
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What there is to do, and what a sample of it cost one worker of this machine. `tables`: the rows that the sample came
-    to. `seconds_of_sample` are without those of loading; `seconds`: for all chains."""
+    to. `seconds_of_sample`, without those of loading, and `seconds`, for all chains, follow by characters from the chains that
+    were timed."""
 
     chains: int
     steps: int
@@ -54,17 +55,22 @@ def estimate(task: ChainTask[Any]) -> Estimate:
 
 
 async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") -> Estimate:
-    """Do chains in this process, which may use all of its cores. The first one alone before all of them: it is slower."""
+    """Do chains in this process, which may use all of its cores. The first one, which is slower, goes alone and is not timed;
+    done again, it would cost nothing where prefixes are in a cache."""
     worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
     try:
         await worker.fetch()
         began = time.monotonic()
         model = await worker.start()
         loaded = time.monotonic()
-        await _unit(worker, storage, "first", sample.drawn.slice(0, 1))
+        first, timed = sample.drawn.slice(0, 1), sample.drawn.slice(1)
+        tables = [await _unit(worker, storage, "first", first)]
         warm = time.monotonic()
-        tables = await _unit(worker, storage, "all", sample.drawn)
-        seconds = max(time.monotonic() - warm, 1e-9)
+        if timed.num_rows:
+            tables.append(await _unit(worker, storage, "rest", timed))
+        else:
+            timed, warm = first, loaded
+        seconds = max(time.monotonic() - warm, 1e-9) * _characters(sample.drawn) / max(1, _characters(timed))
         return Estimate(
             chains=sample.chains,
             steps=sample.steps,
@@ -74,7 +80,7 @@ async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") 
             seconds_loading=loaded - began,
             seconds_of_sample=seconds,
             seconds=seconds * sample.weight,
-            tables=tables,
+            tables={name: pa.concat_tables([each[name] for each in tables]) for name in tables[0]},
         )
     finally:
         await worker.stop()
