@@ -89,10 +89,8 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     assert run.frame("critiques").is_empty()
     with pytest.raises(UsageError, match=r"a run has no table 'label': did you mean labels\?"):
         run.frame("label")
-    with pytest.raises(
-        UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
-    ):
-        run.do("status")
+    with pytest.raises(UsageError, match=r"do: 'score' is no command of a plug-in: .*count_tokens"):
+        run.do("score")
     with pytest.raises(UsageError, match=r"estimate: a call does its work: .* stepvalue count_tokens --estimate"):
         run.do("count_tokens", estimate=True)
 
