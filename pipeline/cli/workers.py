@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.config.label import ClusterConfig
     from pipeline.core.progress import Summary
     from pipeline.runtime.chain_run.estimate import Estimate
+    from pipeline.runtime.chain_run.run import Hiring
     from pipeline.runtime.stop import StopSignal
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
@@ -27,7 +28,6 @@ Config = TypeVar("Config")
 Found = TypeVar("Found")
 Workers = Callable[[Any, Callable[[], None]], "AbstractContextManager[WorkerPool]"]
 """Provides the workers for what a run asks for. The second argument is called while nodes are waited for."""
-Hiring = Callable[[Any], "AbstractContextManager[WorkerPool]"]
 
 
 def _ray_workers(workload: Any, check: Callable[[], None]) -> "AbstractContextManager[WorkerPool]":
@@ -85,7 +85,7 @@ class Work(Generic[Config, Found]):
         with stoppable() as stop, ray_hiring(config.cluster, self.workers, stop.check) as hire:
             return self.hired(config, watch, hire, stop)
 
-    def hired(self, config: Config, watch: "Watcher", hire: Hiring, stop: "StopSignal") -> Found:
+    def hired(self, config: Config, watch: "Watcher", hire: "Hiring", stop: "StopSignal") -> Found:
         """Run with the workers that `hire` provides. Raises as `run` does."""
         from pipeline.runtime.chain_run.run import run_task
 
@@ -111,7 +111,7 @@ class Work(Generic[Config, Found]):
 
 
 @contextmanager
-def ray_hiring(config: "ClusterConfig", workers: Workers, check: Callable[[], None]) -> Iterator[Hiring]:
+def ray_hiring(config: "ClusterConfig", workers: Workers, check: Callable[[], None]) -> "Iterator[Hiring]":
     """A function that hires workers. The first time, it joins the cluster or starts Ray, which all of them share; the end of
     the block leaves it. Raises nothing itself; the function raises as `workers` does, and ClusterError."""
     set_up_ray(config.address)
