@@ -1,14 +1,7 @@
 """The command `grade`: its help, examples and settings; `grade_lines` does the work."""
 
-from pipeline.cli.command import Command
+from pipeline.cli.command import Command, imported
 from pipeline.config.label import GradeConfig
-
-
-def _grade(config: GradeConfig) -> int:
-    from pipeline.cli.grade_lines import grade_lines
-
-    return grade_lines(config)
-
 
 GRADE = Command(
     name="grade",
@@ -37,5 +30,5 @@ Input may end in .gz or .zst. An output file appears when it is whole.
         "grader.answer_pattern",
     ),
     schema=GradeConfig,
-    run=_grade,
+    run=imported("pipeline.cli.grade_lines:grade_lines"),
 )

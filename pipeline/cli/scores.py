@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pipeline.analysis.settings import AgreeConfig, CalibrateConfig, SelectConfig
-from pipeline.cli.command import Command, Here, interruptible
+from pipeline.cli.command import Command, Here, console, interruptible
 from pipeline.config.choices import Layout
 
 if TYPE_CHECKING:
@@ -11,12 +11,10 @@ if TYPE_CHECKING:
 
 
 def _select(config: SelectConfig) -> int:
-    from rich.console import Console
-
     from pipeline.analysis.select.run import select
 
     with interruptible():
-        select(config, Console(highlight=False))
+        select(config, console())
     return 0
 
 
@@ -54,17 +52,15 @@ def _show_agreement(config: AgreeConfig, found: Any) -> None:
 
         print_agreement(found)
         return
-    from rich.console import Console
-
     from pipeline.analysis.agree.run import page_path
     from pipeline.analysis.agree.score_tables import print_scores
     from pipeline.analysis.report.terminal import print_lines
 
-    console = Console(highlight=False)
-    print_scores(console, found)
+    shown = console()
+    print_scores(shown, found)
     page = page_path(config)
     ending = f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"
-    print_lines(console, ["", ending])
+    print_lines(shown, ["", ending])
 
 
 AGREE = Command(
@@ -99,15 +95,13 @@ bound. page=FILE.html is a page of all figures, and is written beside out=FILE t
 
 
 def _show_calibration(config: CalibrateConfig, found: "CalibrationReport") -> None:
-    from rich.console import Console
-
     from pipeline.analysis.calibrate.run import page_path
     from pipeline.analysis.calibrate.tables import print_report
     from pipeline.analysis.report.terminal import print_lines
 
-    console = Console(highlight=False)
-    print_report(console, found)
-    print_lines(console, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
+    shown = console()
+    print_report(shown, found)
+    print_lines(shown, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
 
 
 CALIBRATE = Command(

@@ -1,9 +1,9 @@
 """The command `search`: lets a process reward model steer the policy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.command import Command, imported, interruptible, write_lines
 from pipeline.cli.options import without_model
 from pipeline.cli.workers import Work, cost_lines, ending_lines
 from pipeline.config.search import SearchRunConfig
@@ -64,12 +64,6 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
     return figures.chosen > 0
 
 
-def _doubts(config: SearchRunConfig) -> Iterable[str]:
-    from pipeline.runtime.searching.task import doubts
-
-    return doubts(config)
-
-
 def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
     """Lines about the answers: how many are right, as far as that is known, and how many may be trusted."""
     from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
@@ -114,7 +108,10 @@ def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:
 
 
 SEARCHING: Work[SearchRunConfig, "Summary"] = Work(
-    run="pipeline.runtime.searching.task:SearchTask", ended=_ended, estimated=_estimated, warnings=_doubts
+    run="pipeline.runtime.searching.task:SearchTask",
+    ended=_ended,
+    estimated=_estimated,
+    warnings=imported("pipeline.runtime.searching.task:doubts"),
 )
 SEARCH = Command(
     name="search",

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.cli.command import interruptible, named_function, write_lines
+from pipeline.cli.command import console, imported, interruptible, named_function, write_lines
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.output import say
 
@@ -28,12 +28,7 @@ Config = TypeVar("Config")
 Found = TypeVar("Found")
 Workers = Callable[[Any, Callable[[], None]], "AbstractContextManager[WorkerPool]"]
 """Provides the workers for what a run asks for. The second argument is called while nodes are waited for."""
-
-
-def _ray_workers(workload: Any, check: Callable[[], None]) -> "AbstractContextManager[WorkerPool]":
-    from pipeline.runtime.actors import ray_workers
-
-    return ray_workers(workload, check)
+_RAY_WORKERS: Workers = imported("pipeline.runtime.actors:ray_workers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +49,7 @@ class Work(Generic[Config, Found]):
     warnings: Callable[[Config], Iterable[str]] = lambda _: ()
     returned: Callable[[Config, Found], Any] = lambda _, found: found
     shown: Callable[[Config], tuple[float | None, str]] = lambda _: (None, "")
-    workers: Workers = _ray_workers
+    workers: Workers = _RAY_WORKERS
 
     def __call__(self, config: Config) -> int:
         """Do it on the command line, or estimate it. Returns the exit code. Raises as `run` does."""
@@ -68,11 +63,9 @@ class Work(Generic[Config, Found]):
 
     def do(self, config: Config, run: "Callable[[Config, Watcher], Found]") -> int:
         """Show the progress of `run`, and what came of it. Returns the exit code. Raises as `run` does."""
-        from rich.console import Console
-
         from pipeline.analysis.report.terminal import LiveView
 
-        with LiveView(Console(highlight=False), *self.shown(config)) as view:
+        with LiveView(console(), *self.shown(config)) as view:
             found = run(config, view)
         return 0 if self.ended(config, found) else NOTHING_FOUND
 
