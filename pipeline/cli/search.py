@@ -25,7 +25,7 @@ def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
 
     searches = plan.tables["searches"]
     policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))
-    yield f"{format_count(plan.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
+    yield f"{format_count(plan.sample.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
     yield (
         f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on average, in a sample of "
         f"{plan.sampled:,}"

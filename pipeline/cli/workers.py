@@ -142,7 +142,10 @@ def set_up_ray(address: str | None) -> None:
 
 def head_line(plan: "Estimate", to_do: str) -> str:
     """The first line of an estimate."""
-    return f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to {to_do} by {plan.model}"
+    all_of = plan.sample
+    return (
+        f"{format_count(all_of.chains, 'chain')} with {format_count(all_of.steps, 'step')} to {to_do} by {plan.model}"
+    )
 
 
 def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
@@ -153,8 +156,8 @@ def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
         f"{format_duration(plan.seconds_loading)}"
     )
     yield f"time      about {format_duration(plan.seconds)} for all {noun}s with one worker; several workers share it"
-    if plan.left_out.rows:
-        yield f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}"
+    if (left_out := plan.sample.left_out).rows:
+        yield f"left out  {format_count(left_out.rows, 'row')}, the first: {left_out.first}"
 
 
 def ending_lines(found: "Summary", made: str, *speeds: tuple[int, str], over: str = "chains") -> Iterator[str]:
