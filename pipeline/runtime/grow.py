@@ -169,7 +169,8 @@ def _planned(
         )
     harvest = read_harvest(found, settings)
     if not harvest.counts.candidates:
-        raise UsageError(_nothing_to_pick(storage, harvest.counts.deepest, found.identity.get("data.splitter")))
+        deepest = max((each.deepest for each in harvest.problems), default=0)
+        raise UsageError(_nothing_to_pick(storage, deepest, found.identity.get("data.splitter")))
     picks = [each.picks for each in harvest.problems]
     budgets = allotted(picks, budget, comparable=picker_for(settings).comparable)
     costs = [
