@@ -11,7 +11,8 @@ is merely OK is seen too. The last box of a step's part counts. In an answer wit
 from collections.abc import Sequence
 
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import Messages, OfWholeChain, shown_answer, tagged_steps
+from pipeline.judges.templates.base import Messages, shown_answer, tagged_steps
+from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import boxed_words, headings, line_words, words_reading
 
 _SYSTEM = """\

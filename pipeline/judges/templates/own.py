@@ -16,7 +16,8 @@ from pathlib import Path
 from pipeline.core.errors import UsageError
 from pipeline.core.records import ChainText, Finish, Reading
 from pipeline.judges.settings import JudgeParser
-from pipeline.judges.templates.base import Messages, OfWholeChain, numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.base import Messages, numbered_steps, shown_answer, tagged_steps
+from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import (
     Said,
     boxed_index,

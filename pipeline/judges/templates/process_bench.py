@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading
-from pipeline.judges.templates.base import Messages, OfWholeChain
+from pipeline.judges.templates.base import Messages
+from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import index_reading, stated_index
 
 _TEMPLATE = """\

@@ -19,7 +19,8 @@ from dataclasses import replace
 
 from pipeline.config.label import SamplingConfig
 from pipeline.core.records import ChainText, Finish, Reading, StepOpinion
-from pipeline.judges.templates.base import Messages, OfWholeChain, Shares, WrittenCritique
+from pipeline.judges.templates.base import Messages, Shares, WrittenCritique
+from pipeline.judges.templates.whole_chain import OfWholeChain
 from pipeline.judges.verdicts import Box, Said, boxes, headings, step_words, words_reading
 
 WORDS = ("correct", "incorrect")
