@@ -21,10 +21,9 @@ than these seconds in all."""
 
 
 def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chain_task import values
-
-    searches = plan.tables["searches"]
-    policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))
+    policy, scorer = (
+        sum(plan.column("searches", name)) / plan.sampled for name in ("policy_tokens", "scorer_computed")
+    )
     yield f"{format_count(plan.sample.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
     yield (
         f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on average, in a sample of "

@@ -58,6 +58,10 @@ class Estimate:
         """Chains of the sample."""
         return int(self.sample.drawn.num_rows)
 
+    def column(self, table: str, name: str) -> list[Any]:
+        """A column of the rows that the sample came to."""
+        return values(self.tables[table], name)
+
 
 def estimate(task: ChainTask[Any]) -> Estimate:
     """Raises UsageError for an unusable model or run, InputError if there is no chain, PolicyError and EngineDied."""
