@@ -5,10 +5,9 @@ A command imports its modules when it runs: Ray and the readers load slowly, and
 
 from pipeline.cli.before import DOCTOR, PLAN
 from pipeline.cli.command import Command
-from pipeline.cli.grade import GRADE
 from pipeline.cli.label import GROW, LABEL
 from pipeline.cli.opinions import CHECK, JUDGE, SCORE
-from pipeline.cli.scores import AGREE, CALIBRATE, SELECT
+from pipeline.cli.scores import AGREE, CALIBRATE, GRADE, SELECT
 from pipeline.cli.search import SEARCH
 from pipeline.cli.stored import AUDIT, CHAINS, EXPORT, REGRADE, RELABEL, REPORT, STATUS, TRAIN
 

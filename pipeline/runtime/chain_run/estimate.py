@@ -30,20 +30,38 @@ from pipeline.storage.units import UnitRef, write_chains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What there is to do, and what a sample of it cost one worker of this machine. `tables`: the rows that the sample came
-    to. `seconds_of_sample`, without those of loading, and `seconds`, for all chains, follow by characters from the chains that
-    were timed."""
+class ChainSample:
+    """`chains`, `steps`: of the whole input. `drawn`: the sample, in the order of the input. `weight`: characters of all chains
+    for one of the sample."""
 
     chains: int
     steps: int
     left_out: LeftOutRows
-    sampled: int
+    drawn: pa.Table
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What there is to do, and what a `sample` of it cost one worker of this machine. `tables`: the rows that the sample came
+    to. `seconds_of_sample`, without those of loading, and `seconds`, for all chains, follow by characters from the chains that
+    were timed."""
+
+    sample: ChainSample
     model: str
     seconds_loading: float
     seconds_of_sample: float
     seconds: float
     tables: Mapping[str, pa.Table]
+
+    @property
+    def sampled(self) -> int:
+        """Chains of the sample."""
+        return int(self.sample.drawn.num_rows)
+
+    def column(self, table: str, name: str) -> list[Any]:
+        """A column of the rows that the sample came to."""
+        return values(self.tables[table], name)
 
 
 def estimate(task: ChainTask[Any]) -> Estimate:
@@ -54,7 +72,7 @@ def estimate(task: ChainTask[Any]) -> Estimate:
         return asyncio.run(_tried(task, storage, sample))
 
 
-async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") -> Estimate:
+async def _tried(task: ChainTask[Any], storage: Storage, sample: ChainSample) -> Estimate:
     """Do chains in this process, which may use all of its cores. The first one, which is slower, goes alone and is not timed;
     done again, it would cost nothing where prefixes are in a cache."""
     worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
@@ -72,10 +90,7 @@ async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") 
             timed, warm = first, loaded
         seconds = max(time.monotonic() - warm, 1e-9) * _characters(sample.drawn) / max(1, _characters(timed))
         return Estimate(
-            chains=sample.chains,
-            steps=sample.steps,
-            left_out=sample.left_out,
-            sampled=sample.drawn.num_rows,
+            sample=sample,
             model=model,
             seconds_loading=loaded - began,
             seconds_of_sample=seconds,
@@ -94,18 +109,6 @@ async def _unit(worker: Worker, storage: Storage, name: str, chains: pa.Table) -
     files.read()
     assert files.whole is not None
     return {shard.table: read_shard(storage, shard) for shard in files.whole.shards}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainSample:
-    """`chains`, `steps`: of the whole input. `drawn`: the sample, in the order of the input. `weight`: characters of all chains
-    for one of the sample."""
-
-    chains: int
-    steps: int
-    left_out: LeftOutRows
-    drawn: pa.Table
-    weight: float
 
 
 def sampled_chains(task: ChainTask[Any]) -> ChainSample:
