@@ -9,10 +9,11 @@ import pytest
 
 from pipeline import open_run
 from pipeline.__main__ import main
+from pipeline.cli import COMMANDS
 from pipeline.config.label import RunConfig
 from pipeline.core.errors import PluginError, UsageError
 from pipeline.core.records import ChainText
-from pipeline.storage.tasks import TASKS
+from pipeline.storage.tasks import OURS, TASKS
 from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.plugin.installed import distribution, installed
 from tests.plugin.wrong_tasks import AT_WORK, UNUSABLE
@@ -137,6 +138,23 @@ def test_a_chain_that_kills_workers_ends_the_run(run_dir: str) -> None:
         PluginError, match=r"task killer of stepvalue-tokens 1\.0 .* kills workers at chain [0-9a-f]{20}"
     ):
         done_here(task)
+
+
+def test_no_task_has_the_name_of_a_command() -> None:
+    assert COMMANDS.keys() == OURS
+    with pytest.raises(UsageError, match="or is that of another folder of a run or of a command"):
+        TASKS.load("status")
+
+
+def test_another_version_of_a_task_is_not_audited(
+    run_dir: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["count_tokens", f"run_dir={run_dir}"]) == 0
+    capsys.readouterr()
+    newer = distribution(tmp_path / "newer", "stepvalue-tokens", "1.1", {"stepvalue.tasks": POINTS})
+    with installed(newer):
+        assert main(["audit", f"run_dir={run_dir}/count_tokens"]) == 1
+    assert "of stepvalue-tokens 1.1 " in capsys.readouterr().out
 
 
 def test_a_chain_may_have_no_rows(run_dir: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,15 +21,19 @@ def command_named(name: str) -> Command | None:
     """The command of this name, that of an installed plug-in too. Raises UsageError for a plug-in that cannot be used."""
     if name in COMMANDS:
         return COMMANDS[name]
+    from pipeline.cli.compose import refuse_unusable
     from pipeline.cli.tasks import task_command
     from pipeline.storage.tasks import TASKS
 
-    return task_command(name) if name in TASKS.names() else None
+    if name not in TASKS.names():
+        return None
+    refuse_unusable(TASKS, name)
+    return task_command(name)
 
 
 def all_commands() -> dict[str, Command]:
-    """The commands, those of installed plug-ins too, without plug-ins that cannot be used or have the name of ours."""
+    """The commands, those of installed plug-ins too, without plug-ins that cannot be used."""
     from pipeline.cli.tasks import task_command
     from pipeline.storage.tasks import TASKS
 
-    return {**COMMANDS, **{name: task_command(name) for name in TASKS.usable() if name not in COMMANDS}}
+    return {**COMMANDS, **{name: task_command(name) for name in TASKS.usable()}}

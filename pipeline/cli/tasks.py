@@ -33,7 +33,7 @@ def task_command(name: str) -> Command:
         with TASKS.blame(name, "lines"):
             own = [*task(config).lines(found)]
         write_lines([*own, *ending])
-        return found.tally["results"] > 0
+        return found.tally["chains"] > 0
 
     def estimated(_: Any, plan: "Estimate") -> Iterator[str]:
         yield head_line(plan, task.to_do)

@@ -261,12 +261,14 @@ class Run(RunDirectory):
     def do(self, name: str, *, progress: bool = True, **settings: Any) -> Any:
         """Do what the command `name` of a plug-in does with this run, in a process of its own, and return what that holds.
         Settings as for the command."""
-        from pipeline.cli.tasks import task_command
+        from pipeline.cli import command_named
 
         if name not in TASKS.names():
             raise UsageError(f"do: {name!r} is no command of a plug-in: {choice_hint(str(name), TASKS.names())}")
         objects = objects_of(settings)
-        return done_for_call(task_command(name), self._asked((), objects, settings), objects, progress=progress)
+        command = command_named(name)
+        assert command is not None
+        return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
     def frame(self, table: str) -> pl.DataFrame:
         """The rows of a table, of units that are finished: `labels`, `rollouts`, `rejects`, `findings` of all verifiers,

@@ -57,9 +57,9 @@ def _raising(error: Exception) -> Callable[..., Any]:
 
 UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "noname": ({"name": "other"}, "it is no class with the name noname"),
-    "commits": ({}, "its name is that of a folder"),
+    "commits": ({}, "or is that of another folder of a run or of a command"),
     "three": ({"settings": 3}, "its settings are no class derived from TaskConfig"),
-    "untyped": ({"settings": _Untyped}, "its settings cannot be made: ValidationError: Unexpected type annotation"),
+    "untyped": ({"settings": _Untyped}, "cannot be used because of its settings: "),
     "text": ({"table": "x"}, "its table is no Table"),
     "keyless": ({"table": _table(_Keyless, "step_index")}, "its table has no key that begins with `row`"),
     "nameless": ({"table": _table(_Nameless, "row")}, "or lacks the integers `row` or the texts `chain_id`"),
@@ -96,8 +96,8 @@ def __getattr__(name: str) -> Any:
         "killer": ({"rows": _raising(EngineDied("a worker died"))}, ""),
         "speechless": ({"lines": _raising(ValueError("no words"))}, ""),
         "blind": ({"faults": _raising(KeyError("eye"))}, ""),
-        "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
         "status": ({}, ""),
+        "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
     }
     if name not in members:
         raise AttributeError(name)

@@ -54,7 +54,8 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
 
     def rows(self, row: int, chain: ChainText) -> Sequence[Any]:
         """The rows of a chain, whose number in the run is `row`. Called from several threads. Rows of another chain or of one
-        key, and what it raises, end the run with a message that names the plug-in and the chain."""
+        key, and what it raises, end the run with a message that names the plug-in and the chain. After a crash, a chain without
+        rows is done again if its unit was not finished: give it a row where that is dear."""
         ...
 
     @classmethod
