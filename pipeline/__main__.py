@@ -21,8 +21,6 @@ from pipeline.cli.command import (
     interrupt_on,
     write_out,
 )
-from pipeline.cli.label import LABEL
-from pipeline.config.label import LabelConfig
 from pipeline.core.errors import Interrupted, StepvalueError, UnknownSetting, UsageError
 from pipeline.core.failpoints import arm
 from pipeline.core.formatting import listed, plain_lines
@@ -55,15 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _print_error("stepvalue: interrupted before the command started")
         return Interrupted.exit_code
-
-
-def compose_label(overrides: Sequence[str]) -> LabelConfig:
-    """The settings of `label` as plain objects. Raises UsageError with one line that names the key and the remedy."""
-    from pipeline.cli.compose import compose
-
-    config = compose(LABEL, overrides).settings()
-    assert isinstance(config, LabelConfig)
-    return config
 
 
 def _dispatch(arguments: list[str]) -> int:

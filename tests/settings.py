@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.cli.compose import compose
+from pipeline.cli.label import LABEL
 from pipeline.config.changes import change_type
 from pipeline.config.label import EstimatorConfig, GraderConfig, LabelConfig
 from pipeline.core.records import StepValue
@@ -14,6 +16,13 @@ from pipeline.graders.registry import GRADERS
 
 EstimatorChange: Any = change_type(EstimatorConfig, ESTIMATORS)
 GraderChange: Any = change_type(GraderConfig, GRADERS)
+
+
+def compose_label(overrides: Sequence[str]) -> LabelConfig:
+    """The settings of `label` as plain objects."""
+    config = compose(LABEL, overrides).settings()
+    assert isinstance(config, LabelConfig)
+    return config
 
 
 def estimator_settings(name: str = "fixed", **own: Any) -> Any:

@@ -9,7 +9,7 @@ import ray
 import yaml
 
 import pipeline
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.cli.compose import compose
 from pipeline.cli.opinions import CHECK
@@ -26,6 +26,7 @@ from pipeline.searches.registry import SEARCHES
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.verifiers.registry import VERIFIERS
+from tests.settings import compose_label
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 

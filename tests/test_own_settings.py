@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.cli.compose import compose
 from pipeline.cli.label import GROW, LABEL
 from pipeline.cli.own_settings import Given, flat, nested
@@ -28,6 +28,7 @@ from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
 from pipeline.storage.starts import write_start
 from tests.conftest import ROOT
+from tests.settings import compose_label
 from tests.storage.test_starts import start
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]

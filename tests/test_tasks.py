@@ -1,18 +1,24 @@
 """A plug-in's kind of run: its command with help, completion, settings, estimate, resume and errors, its call from Python, and
 its audit."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import chain, repeat
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 
 from pipeline import open_run
 from pipeline.__main__ import main
+from pipeline.cli import COMMANDS
 from pipeline.config.label import RunConfig
-from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.errors import EngineDied, PluginError, UsageError
 from pipeline.core.records import ChainText
-from pipeline.storage.tasks import TASKS
+from pipeline.engines.base import Surroundings
+from pipeline.runtime.chain_run.estimate import estimate
+from pipeline.storage.tasks import OURS, TASKS
 from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.plugin.installed import distribution, installed
 from tests.plugin.wrong_tasks import AT_WORK, UNUSABLE
@@ -21,7 +27,7 @@ from tests.runtime.without_ray import python_without_ray
 
 pytestmark = pytest.mark.slow
 MODULE = "tests.plugin.count_tokens"
-OTHERS = ("killer", "stillborn", "status")
+OTHERS = ("killer", "stillborn", "speechless", "blind", "status")
 POINTS = {"count_tokens": f"{MODULE}:CountTokens", "lost": f"{MODULE}:LOST"}
 
 
@@ -89,10 +95,8 @@ def test_a_task_has_a_call_from_python(run_dir: str) -> None:
     assert run.frame("critiques").is_empty()
     with pytest.raises(UsageError, match=r"a run has no table 'label': did you mean labels\?"):
         run.frame("label")
-    with pytest.raises(
-        UsageError, match=r"do: 'status' is no command that has workers: choose from label, .*count_tokens"
-    ):
-        run.do("status")
+    with pytest.raises(UsageError, match=r"do: 'score' is no command of a plug-in: .*count_tokens"):
+        run.do("score")
     with pytest.raises(UsageError, match=r"estimate: a call does its work: .* stepvalue count_tokens --estimate"):
         run.do("count_tokens", estimate=True)
 
@@ -115,6 +119,13 @@ def test_a_task_that_cannot_be_used_says_why_and_stops_nobody(run_dir: str, caps
         error = capsys.readouterr().err
         assert "task stillborn of stepvalue-tokens 1.0 " in error
         assert error.endswith("failed in __init__: ValueError: no\n")
+    assert main(["speechless", f"run_dir={run_dir}"]) == 1
+    assert capsys.readouterr().err.endswith("failed in lines: ValueError: no words\n")
+    assert main(["blind", f"run_dir={run_dir}"]) == 0
+    assert main(["audit", f"run_dir={run_dir}"]) == 1
+    shown = capsys.readouterr().out
+    assert "failed in faults: KeyError: 'eye'" in shown
+    assert "rollout" in shown
 
 
 @pytest.mark.parametrize("name", AT_WORK)
@@ -134,6 +145,23 @@ def test_a_chain_that_kills_workers_ends_the_run(run_dir: str) -> None:
         done_here(task)
 
 
+def test_no_task_has_the_name_of_a_command() -> None:
+    assert COMMANDS.keys() == OURS
+    with pytest.raises(UsageError, match="or is that of another folder of a run or of a command"):
+        TASKS.load("status")
+
+
+def test_another_version_of_a_task_is_not_audited(
+    run_dir: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["count_tokens", f"run_dir={run_dir}"]) == 0
+    capsys.readouterr()
+    newer = distribution(tmp_path / "newer", "stepvalue-tokens", "1.1", {"stepvalue.tasks": POINTS})
+    with installed(newer):
+        assert main(["audit", f"run_dir={run_dir}/count_tokens"]) == 1
+    assert "of stepvalue-tokens 1.1 " in capsys.readouterr().out
+
+
 def test_a_chain_may_have_no_rows(run_dir: str, capsys: pytest.CaptureFixture[str]) -> None:
     class OddRows(CountTokens):
         def rows(self, row: int, chain: ChainText) -> list[StepTokens]:
@@ -149,3 +177,31 @@ def test_a_chain_may_have_no_rows(run_dir: str, capsys: pytest.CaptureFixture[st
     assert f" results of {chains} chains\n" in capsys.readouterr().out
     assert main(["audit", f"run_dir={run_dir}/count_tokens"]) == 1
     assert "has not one row for each step" in capsys.readouterr().out
+
+
+def test_what_an_engine_does_not_answer_any_more_is_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = CountTokens(CountTokensConfig(run_dir="x")).work(Surroundings(cpus=1))
+
+    async def dying(_: object) -> AsyncIterator[dict[int, object]]:
+        yield {}
+        raise EngineDied("gone")
+
+    monkeypatch.setattr(work, "results", dying)
+    asyncio.run(work.start())
+    with pytest.raises(EngineDied):
+        asyncio.run(work.add_results(Mock(unit_id="1" * 20), {0: Mock(), 1: Mock()}))
+    assert work.backpressure.outstanding == 0
+
+
+def test_an_estimate_does_not_count_the_first_chain(run_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, costs = [0.0], chain([1000.0], repeat(1.0))
+
+    class Slow(CountTokens):
+        def rows(self, row: int, chain: ChainText) -> list[StepTokens]:
+            clock[0] += next(costs)
+            return [*super().rows(row, chain)]
+
+    monkeypatch.setattr("pipeline.runtime.chain_run.estimate.time", Mock(monotonic=lambda: clock[0]))
+    found = estimate(Slow(CountTokensConfig(run_dir=run_dir)))
+    assert found.sampled - 10 < found.seconds_of_sample < found.sampled + 10
+    assert len(found.column(CountTokens.table.name, "row")) > found.sampled

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, interruptible, write_out
+from pipeline.cli.command import Command, console, interruptible, write_out
 from pipeline.cli.label import check_contradictions
 from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
@@ -83,8 +83,6 @@ def _plan(config: LabelConfig) -> int:
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
-    from rich.console import Console
-
     from pipeline.analysis.plan.render import print_plan
     from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
@@ -95,9 +93,9 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.runtime.stop import stoppable
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
-    console = Console(highlight=False)
+    shown = console()
     try:
-        with stoppable() as stop, LiveView(console, config.plan.gpu_hour_price) as view, ExitStack() as hub:
+        with stoppable() as stop, LiveView(shown, config.plan.gpu_hour_price) as view, ExitStack() as hub:
             with suppress(PolicyError):  # the plan says why the policy cannot be loaded
                 if policy_for(config.policy).needs(1.0).hub_names:
                     hub.enter_context(hub_asked_once())
@@ -114,7 +112,7 @@ def _plan(config: LabelConfig) -> int:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(console, forecast, out, proposal)
+    print_plan(shown, forecast, out, proposal)
     return 0
 
 

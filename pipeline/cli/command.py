@@ -16,6 +16,8 @@ from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pipeline.cli.workers import Work
 
 IMPORT_PAUSE_SECONDS = 0.01
@@ -100,6 +102,18 @@ def named_function(where: str) -> Callable[..., Any]:
     module, _, name = where.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found
+
+
+def imported(where: str) -> Callable[..., Any]:
+    """The function of `module:name`, whose module is imported when it is called."""
+    return lambda *arguments: named_function(where)(*arguments)
+
+
+def console() -> "Console":
+    """Standard output, for tables and colours."""
+    from rich.console import Console
+
+    return Console(highlight=False)
 
 
 def write_lines(lines: Iterable[str]) -> None:

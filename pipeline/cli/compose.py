@@ -132,7 +132,7 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
         used = _used_options(command, given.folder, {**implied_options(sections, typed), **options, **typed})
         chosen = {section: _implementation(section, used, typed) for section in sections}
     for section, name in chosen.items():
-        _refuse_unusable(REGISTRIES[section][1], name)
+        refuse_unusable(REGISTRIES[section][1], name)
     own = _own(command, written)
     schema = schema_for(command, chosen, own)
     elsewhere = {
@@ -354,7 +354,7 @@ def _static(found: Any, schema: type, own: type[Settings] | None) -> Any:
     return schema(**values)
 
 
-def _refuse_unusable(registry: Registry[Any], name: str) -> None:
+def refuse_unusable(registry: Registry[Any], name: str) -> None:
     """Raise UsageError for a plug-in whose settings have a type that a command line cannot express."""
     plugin = registry.plugin(name)
     if plugin is None:
@@ -379,7 +379,7 @@ def _own(command: Command, written: Mapping[str, str]) -> type[Settings] | None:
     schema: type[Settings] | None = registry.settings(name) if name in registry.names() else None
     if schema is None:
         return None
-    _refuse_unusable(registry, name)
+    refuse_unusable(registry, name)
     if not schema.SECTION or schema.SECTION in {each.name for each in describe_settings(command.schema)}:
         raise UsageError(
             f"{registry.noun} {name} of {registry.plugin(name)} cannot be used: SECTION={schema.SECTION!r} of its "

@@ -196,17 +196,17 @@ def _output(config: GradeConfig) -> Iterator[Callable[[bytes], None]]:
     if config.output == STANDARD:
         if sys.stdout is None:
             raise UsageError("standard output is closed: give output=FILE")
-        yield _at_once(sys.stdout.buffer, "standard output")
+        yield _writing(sys.stdout.buffer, "standard output")
         return
     path = Path(config.output).resolve()
     _check_output(path, config)
     if path.exists() and not path.is_file():
         # A device or a pipe is written to directly, because renaming a file to its name would replace it.
         with path.open("wb") as stream:
-            yield _at_once(stream, str(path))
+            yield _writing(stream, str(path))
         return
     with atomic_file(path) as file:
-        yield _named_errors(file.write, str(path))
+        yield _writing(file, str(path), at_once=False)
 
 
 def _check_output(path: Path, config: GradeConfig) -> None:
@@ -218,27 +218,21 @@ def _check_output(path: Path, config: GradeConfig) -> None:
         raise UsageError(f"output={config.output} is the input: name another file")
 
 
-def _at_once(stream: IO[bytes], name: str) -> Callable[[bytes], None]:
-    def write_all(text: bytes) -> None:
+def _writing(stream: IO[bytes], name: str, *, at_once: bool = True) -> Callable[[bytes], None]:
+    """Writes to a stream, whose errors name it. `at_once`: each text is flushed; after an error, nothing of it is left."""
+
+    def write(text: bytes) -> None:
         try:
             stream.write(text)
-            stream.flush()
-        except OSError:
-            drop_rest(stream)
-            raise
-
-    return _named_errors(write_all, name)
-
-
-def _named_errors(write: Callable[[bytes], object], name: str) -> Callable[[bytes], None]:
-    def write_or_name(text: bytes) -> None:
-        try:
-            write(text)
-        except BrokenPipeError:
-            raise
+            if at_once:
+                stream.flush()
         except OSError as error:
+            if at_once:
+                drop_rest(stream)
+            if isinstance(error, BrokenPipeError):
+                raise
             raise StoreError(
                 f"output: {name} cannot be written: {error.strerror or error}; free space or permit writing, then start again"
             ) from error
 
-    return write_or_name
+    return write

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.command import Command, console, interruptible, write_lines
 from pipeline.cli.workers import Work
 from pipeline.config.grow import GrowConfig
 from pipeline.config.label import LabelConfig
@@ -46,34 +46,31 @@ def check_contradictions(config: LabelConfig) -> None:
 
 
 def _ended(config: LabelConfig, summary: "Summary") -> bool:
-    from rich.console import Console
-
     from pipeline.analysis.report.run_data import first_chains, rejected_rows
     from pipeline.analysis.report.terminal import SHOWN_REJECTS, print_chains, print_rejects
     from pipeline.storage.location import storage_at
 
-    console = Console(highlight=False)
-    storage = storage_at(summary.run_dir)
+    shown, storage = console(), storage_at(summary.run_dir)
     if summary.totals.rejected:
-        print_rejects(console, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
+        print_rejects(shown, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
     if config.run.show_chains:
         if summary.first_new:
-            console.print("\nof what is new:")
-        print_chains(console, first_chains(storage, config.run.show_chains, summary.first_new))
-        console.print()
-    return _summarized(config, summary, console)
+            shown.print("\nof what is new:")
+        print_chains(shown, first_chains(storage, config.run.show_chains, summary.first_new))
+        shown.print()
+    return _summarized(config, summary, shown)
 
 
-def _summarized(config: LabelConfig, summary: "Summary", console: "Console") -> bool:
+def _summarized(config: LabelConfig, summary: "Summary", shown: "Console") -> bool:
     from pipeline.analysis.report.terminal import print_summary
 
-    print_summary(console, summary)
+    print_summary(shown, summary)
     with interruptible():
-        with_report(config, summary, console)
+        with_report(config, summary, shown)
     return True
 
 
-def with_report(config: LabelConfig, summary: "Summary", console: "Console | None" = None) -> "Summary":
+def with_report(config: LabelConfig, summary: "Summary", shown: "Console | None" = None) -> "Summary":
     """The same summary, after the page is written, where the settings want one. Its lines are printed to the console, if one is
     given."""
     from rich.console import Console
@@ -82,9 +79,7 @@ def with_report(config: LabelConfig, summary: "Summary", console: "Console | Non
     from pipeline.storage.location import storage_at
 
     changed = summary.units_done_now > 0
-    end_with_report(
-        console or Console(quiet=True), storage_at(summary.run_dir), page=config.run.report, changed=changed
-    )
+    end_with_report(shown or Console(quiet=True), storage_at(summary.run_dir), page=config.run.report, changed=changed)
     return summary
 
 
@@ -141,12 +136,10 @@ def _growth_estimate(config: GrowConfig) -> list[str]:
 
 
 def _growth_ended(config: GrowConfig, grown: "Grown") -> bool:
-    from rich.console import Console
-
     if grown.planned is not None:
         write_lines(_planned_lines(grown.planned, config))
     write_lines(_promoted_lines(grown, config))
-    return _summarized(config, grown.summary, Console(highlight=False))
+    return _summarized(config, grown.summary, console())
 
 
 def _growth_returned(config: GrowConfig, grown: "Grown") -> "GrownCounts":

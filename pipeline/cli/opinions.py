@@ -29,9 +29,7 @@ def _score(config: ScoreConfig) -> int:
 
 
 def _scoring_estimated(_: ScoreConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chain_task import values
-
-    tokens, faults = (values(plan.tables["scores"], name) for name in ("n_tokens", "fault"))
+    tokens, faults = (plan.column("scores", name) for name in ("n_tokens", "fault"))
     yield head_line(plan, "score")
     yield (
         f"tokens    {sum(tokens) / plan.sampled:,.0f} a chain on average, {max(tokens):,} at most, in a sample of "
@@ -120,16 +118,13 @@ whole chains follow from them. The model's own step scores are then in the colum
 
 
 def _judging_estimated(config: JudgeRunConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chain_task import values
-
-    critiques = plan.tables["critiques"]
-    written, read = (sum(values(critiques, name)) / plan.sampled for name in ("n_tokens", "n_prompt_tokens"))
+    written, read = (sum(plan.column("critiques", name)) / plan.sampled for name in ("n_tokens", "n_prompt_tokens"))
     yield f"{head_line(plan, 'judge')}, {format_count(config.judge.votes, 'vote')} each"
     yield (
         f"tokens    {written:,.0f} written and {read:,.0f} read for a chain on average, in a sample of {plan.sampled:,}"
     )
     yield from cost_lines(plan)
-    yield from _silent(Counter(map(ReadingKind, values(critiques, "reading"))))
+    yield from _silent(Counter(map(ReadingKind, plan.column("critiques", "reading"))))
 
 
 def _judging_ended(config: JudgeRunConfig, found: "Summary") -> bool:

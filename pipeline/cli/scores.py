@@ -1,22 +1,22 @@
-"""The commands that say how good labels and scores are: `select`, `agree` and `calibrate`."""
+"""The commands that say how good labels and scores are: `select`, `agree` and `calibrate`; and `grade`, the answer checker
+alone."""
 
 from typing import TYPE_CHECKING, Any
 
 from pipeline.analysis.settings import AgreeConfig, CalibrateConfig, SelectConfig
-from pipeline.cli.command import Command, Here, interruptible
+from pipeline.cli.command import Command, Here, console, imported, interruptible
 from pipeline.config.choices import Layout
+from pipeline.config.label import GradeConfig
 
 if TYPE_CHECKING:
     from pipeline.analysis.calibrate.report import CalibrationReport
 
 
 def _select(config: SelectConfig) -> int:
-    from rich.console import Console
-
     from pipeline.analysis.select.run import select
 
     with interruptible():
-        select(config, Console(highlight=False))
+        select(config, console())
     return 0
 
 
@@ -54,17 +54,15 @@ def _show_agreement(config: AgreeConfig, found: Any) -> None:
 
         print_agreement(found)
         return
-    from rich.console import Console
-
     from pipeline.analysis.agree.run import page_path
     from pipeline.analysis.agree.score_tables import print_scores
     from pipeline.analysis.report.terminal import print_lines
 
-    console = Console(highlight=False)
-    print_scores(console, found)
+    shown = console()
+    print_scores(shown, found)
     page = page_path(config)
     ending = f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"
-    print_lines(console, ["", ending])
+    print_lines(shown, ["", ending])
 
 
 AGREE = Command(
@@ -99,15 +97,13 @@ bound. page=FILE.html is a page of all figures, and is written beside out=FILE t
 
 
 def _show_calibration(config: CalibrateConfig, found: "CalibrationReport") -> None:
-    from rich.console import Console
-
     from pipeline.analysis.calibrate.run import page_path
     from pipeline.analysis.calibrate.tables import print_report
     from pipeline.analysis.report.terminal import print_lines
 
-    console = Console(highlight=False)
-    print_report(console, found)
-    print_lines(console, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
+    shown = console()
+    print_report(shown, found)
+    print_lines(shown, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
 
 
 CALIBRATE = Command(
@@ -132,4 +128,35 @@ for this model and this policy. `agree` compares scores with people's word.
     schema=CalibrateConfig,
     run=Here(finds="pipeline.analysis.calibrate.run:calibrate", shows=_show_calibration),
     flags=("partial",),
+)
+
+
+GRADE = Command(
+    name="grade",
+    summary="check answers: read JSON lines and add a verdict to each",
+    about=(
+        "grade: the answer checker alone. It reads JSON lines and writes the same lines in the same order with verdict, "
+        "answer and ms."
+    ),
+    examples=("grade input=cases.jsonl output=verdicts.jsonl",),
+    notes="""\
+  zcat outputs.jsonl.gz | python -m pipeline grade grader.processes=2 | grep '"incorrect"'
+
+  {"gold": "1/2", "prediction": "So it is \\\\boxed{0.5}."}         a whole output that states its answer
+  {"gold": ["2", "-2"], "prediction": "-2", "extracts": false}   a bare answer; any of several golds counts
+
+A line that cannot be graded comes back with an error that names its number, and the exit code is 2. Blank lines are left out.
+Input may end in .gz or .zst. An output file appears when it is whole.
+""",
+    most_used=(
+        "input",
+        "output",
+        "grader",
+        "grader.processes",
+        "grader.deadline_seconds",
+        "grader.fallback",
+        "grader.answer_pattern",
+    ),
+    schema=GradeConfig,
+    run=imported("pipeline.cli.grade_lines:grade_lines"),
 )

@@ -1,9 +1,9 @@
 """The command `search`: lets a process reward model steer the policy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, interruptible, write_lines
+from pipeline.cli.command import Command, imported, interruptible, write_lines
 from pipeline.cli.options import without_model
 from pipeline.cli.workers import Work, cost_lines, ending_lines
 from pipeline.config.search import SearchRunConfig
@@ -21,11 +21,10 @@ than these seconds in all."""
 
 
 def _estimated(config: SearchRunConfig, plan: "Estimate") -> Iterator[str]:
-    from pipeline.runtime.chain_run.chain_task import values
-
-    searches = plan.tables["searches"]
-    policy, scorer = (sum(values(searches, name)) / plan.sampled for name in ("policy_tokens", "scorer_computed"))
-    yield f"{format_count(plan.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
+    policy, scorer = (
+        sum(plan.column("searches", name)) / plan.sampled for name in ("policy_tokens", "scorer_computed")
+    )
+    yield f"{format_count(plan.sample.chains, 'problem')} to search by {config.search.method} with n={config.search.n}"
     yield (
         f"tokens    {policy:,.0f} of the policy and {scorer:,.0f} of the scorer for a problem on average, in a sample of "
         f"{plan.sampled:,}"
@@ -62,12 +61,6 @@ def _ended(config: SearchRunConfig, found: "Summary") -> bool:
             lines.append(f"report: {page_at_end(storage, changed=found.units_done_now > 0)}")
     write_lines(lines)
     return figures.chosen > 0
-
-
-def _doubts(config: SearchRunConfig) -> Iterable[str]:
-    from pipeline.runtime.searching.task import doubts
-
-    return doubts(config)
 
 
 def _answers(figures: "SearchFigures", accept: float | None) -> Iterator[str]:
@@ -114,7 +107,10 @@ def _waits(figures: "SearchFigures", *, by_steps: bool) -> Iterator[str]:
 
 
 SEARCHING: Work[SearchRunConfig, "Summary"] = Work(
-    run="pipeline.runtime.searching.task:SearchTask", ended=_ended, estimated=_estimated, warnings=_doubts
+    run="pipeline.runtime.searching.task:SearchTask",
+    ended=_ended,
+    estimated=_estimated,
+    warnings=imported("pipeline.runtime.searching.task:doubts"),
 )
 SEARCH = Command(
     name="search",

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.settings import ChainsConfig, ReportConfig, StatusConfig
-from pipeline.cli.command import Command, Here, interruptible, write_lines
+from pipeline.cli.command import Command, Here, console, interruptible, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.missing_models import refuse_missing_folder
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 
 def _show_labels(_config: object, found: "RelabelResult") -> None:
-    from rich.console import Console
-
     from pipeline.analysis.report.terminal import print_new_labels
 
-    print_new_labels(Console(highlight=False), found)
+    print_new_labels(console(), found)
 
 
 def _show_audit(_config: object, found: "AuditReport") -> int:
@@ -147,7 +145,6 @@ life every 10 seconds. On its own machine a dead start is known by its process, 
 
 def _chains(config: ChainsConfig) -> int:
     import polars as pl
-    from rich.console import Console
 
     from pipeline.analysis.chains import chosen
     from pipeline.analysis.report.terminal import print_chains
@@ -163,7 +160,7 @@ def _chains(config: ChainsConfig) -> int:
     if not found:
         say("no chain is labelled yet" if found is None else f"no chain has {config.where}")
     else:
-        print_chains(Console(highlight=False), found.rows)
+        print_chains(console(), found.rows)
         if len(found) < found.total:
             say(f"{len(found)} of {format_count(found.total, 'chain')}; limit={found.total} shows all")
     return 0
@@ -191,11 +188,9 @@ by consensus also disagree (a witness names another first error than Monte Carlo
 
 
 def _report(config: ReportConfig) -> int:
-    from rich.console import Console
-
     from pipeline.analysis.report.terminal import print_lines
 
-    console = Console(highlight=False)
+    shown = console()
     if len(config.run_dir) == 1:
         from pipeline.analysis.report.run import report
 
@@ -207,9 +202,9 @@ def _report(config: ReportConfig) -> int:
 
         with interruptible():
             found, out = write_comparison(config)
-        print_comparison(console, found)
+        print_comparison(shown, found)
         lines = ["", f"report    {out.resolve().as_uri()}"]
-    print_lines(console, lines)
+    print_lines(shown, lines)
     return 0
 
 

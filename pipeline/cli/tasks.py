@@ -30,21 +30,23 @@ def task_command(name: str) -> Command:
     def ended(config: Any, found: "Summary") -> bool:
         chains = found.added["chains"]
         ending = ending_lines(found, format_count(chains, "chain"), (chains, "{:,.1f} chains/s"))
-        write_lines([*task(config).lines(found), *ending])
-        return found.tally["results"] > 0
+        with TASKS.blame(name, "lines"):
+            own = [*task(config).lines(found)]
+        write_lines([*own, *ending])
+        return found.tally["chains"] > 0
 
     def estimated(_: Any, plan: "Estimate") -> Iterator[str]:
         yield head_line(plan, task.to_do)
         yield from cost_lines(plan)
 
     work = Work(run=task, ended=ended, estimated=estimated, blame=lambda: TASKS.blame(name, "__init__"))
-    own = [each.name for each in describe_settings(task.settings) if not is_dataclass(each.kind)]
+    settings = [each.name for each in describe_settings(task.settings) if not is_dataclass(each.kind)]
     return Command(
         name=name,
         summary=task.summary,
         about=f"{name}: {task.summary}.",
         examples=tuple(task.examples),
-        most_used=tuple(own[:_MOST_USED]),
+        most_used=tuple(settings[:_MOST_USED]),
         schema=task.settings,
         run=work,
         work=work,

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.cli.command import interruptible, named_function, write_lines
+from pipeline.cli.command import console, imported, interruptible, named_function, write_lines
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.output import say
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.config.label import ClusterConfig
     from pipeline.core.progress import Summary
     from pipeline.runtime.chain_run.estimate import Estimate
+    from pipeline.runtime.chain_run.run import Hiring
     from pipeline.runtime.stop import StopSignal
     from pipeline.runtime.worker_handle import Watcher, WorkerPool
 
@@ -27,13 +28,7 @@ Config = TypeVar("Config")
 Found = TypeVar("Found")
 Workers = Callable[[Any, Callable[[], None]], "AbstractContextManager[WorkerPool]"]
 """Provides the workers for what a run asks for. The second argument is called while nodes are waited for."""
-Hiring = Callable[[Any], "AbstractContextManager[WorkerPool]"]
-
-
-def _ray_workers(workload: Any, check: Callable[[], None]) -> "AbstractContextManager[WorkerPool]":
-    from pipeline.runtime.actors import ray_workers
-
-    return ray_workers(workload, check)
+_RAY_WORKERS: Workers = imported("pipeline.runtime.actors:ray_workers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +49,7 @@ class Work(Generic[Config, Found]):
     warnings: Callable[[Config], Iterable[str]] = lambda _: ()
     returned: Callable[[Config, Found], Any] = lambda _, found: found
     shown: Callable[[Config], tuple[float | None, str]] = lambda _: (None, "")
-    workers: Workers = _ray_workers
+    workers: Workers = _RAY_WORKERS
     blame: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __call__(self, config: Config) -> int:
@@ -69,11 +64,9 @@ class Work(Generic[Config, Found]):
 
     def do(self, config: Config, run: "Callable[[Config, Watcher], Found]") -> int:
         """Show the progress of `run`, and what came of it. Returns the exit code. Raises as `run` does."""
-        from rich.console import Console
-
         from pipeline.analysis.report.terminal import LiveView
 
-        with LiveView(Console(highlight=False), *self.shown(config)) as view:
+        with LiveView(console(), *self.shown(config)) as view:
             found = run(config, view)
         return 0 if self.ended(config, found) else NOTHING_FOUND
 
@@ -86,7 +79,7 @@ class Work(Generic[Config, Found]):
         with stoppable() as stop, ray_hiring(config.cluster, self.workers, stop.check) as hire:
             return self.hired(config, watch, hire, stop)
 
-    def hired(self, config: Config, watch: "Watcher", hire: Hiring, stop: "StopSignal") -> Found:
+    def hired(self, config: Config, watch: "Watcher", hire: "Hiring", stop: "StopSignal") -> Found:
         """Run with the workers that `hire` provides. Raises as `run` does."""
         from pipeline.runtime.chain_run.run import run_task
 
@@ -116,7 +109,7 @@ class Work(Generic[Config, Found]):
 
 
 @contextmanager
-def ray_hiring(config: "ClusterConfig", workers: Workers, check: Callable[[], None]) -> Iterator[Hiring]:
+def ray_hiring(config: "ClusterConfig", workers: Workers, check: Callable[[], None]) -> "Iterator[Hiring]":
     """A function that hires workers. The first time, it joins the cluster or starts Ray, which all of them share; the end of
     the block leaves it. Raises nothing itself; the function raises as `workers` does, and ClusterError."""
     set_up_ray(config.address)
@@ -154,7 +147,10 @@ def set_up_ray(address: str | None) -> None:
 
 def head_line(plan: "Estimate", to_do: str) -> str:
     """The first line of an estimate."""
-    return f"{format_count(plan.chains, 'chain')} with {format_count(plan.steps, 'step')} to {to_do} by {plan.model}"
+    all_of = plan.sample
+    return (
+        f"{format_count(all_of.chains, 'chain')} with {format_count(all_of.steps, 'step')} to {to_do} by {plan.model}"
+    )
 
 
 def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
@@ -165,8 +161,8 @@ def cost_lines(plan: "Estimate", noun: str = "chain") -> Iterator[str]:
         f"{format_duration(plan.seconds_loading)}"
     )
     yield f"time      about {format_duration(plan.seconds)} for all {noun}s with one worker; several workers share it"
-    if plan.left_out.rows:
-        yield f"left out  {format_count(plan.left_out.rows, 'row')}, the first: {plan.left_out.first}"
+    if (left_out := plan.sample.left_out).rows:
+        yield f"left out  {format_count(left_out.rows, 'row')}, the first: {left_out.first}"
 
 
 def ending_lines(found: "Summary", made: str, *speeds: tuple[int, str], over: str = "chains") -> Iterator[str]:

@@ -5,23 +5,15 @@ Pure.
 """
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+
+from pipeline.core.json_records import record_of
 
 VERSION = 1
 _VERSION_KEY = "stepvalue_plan"
 MARK = f'"{_VERSION_KEY}"'
 """A text near the beginning of every plan.json, by which the file is recognised."""
-_SHOWN_CHARS = 40
-_WORDS: Mapping[Any, str] = {
-    int: "a whole number of 0 or more",
-    float: "a number of 0 or more",
-    str: "a text",
-    bool: "true or false",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,44 +155,5 @@ def decode_forecast(data: bytes) -> Forecast:
         raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(values, dict) or values.pop(_VERSION_KEY, None) != VERSION:
         raise ValueError(f"it does not contain {_VERSION_KEY}: {VERSION}")
-    forecast = _read(Forecast, values, "the plan")
-    assert isinstance(forecast, Forecast)
+    forecast: Forecast = record_of(Forecast, values, "the plan")
     return forecast
-
-
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """A JSON value as the type that a field's annotation names: a record, a tuple, a mapping by name, or a plain value."""
-    if kind is object:
-        return value
-    if isinstance(kind, UnionType):
-        (inner,) = (each for each in get_args(kind) if each is not NoneType)
-        return None if value is None else _read(inner, value, where)
-    if is_dataclass(kind):
-        return _record(kind, value, where)
-    if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_read(get_args(kind)[0], part, where) for part in value)
-    if get_origin(kind) is Mapping and isinstance(value, dict):
-        return {name: _read(get_args(kind)[1], part, f"{where}.{name}") for name, part in value.items()}
-    if kind in (int, float) and _is_amount(value, kind):
-        return value
-    if kind in (str, bool) and isinstance(value, kind):
-        return value
-    wanted = _WORDS.get(kind, "a list or an object")
-    raise ValueError(f"{where} is {json.dumps(value)[:_SHOWN_CHARS]}, and should be {wanted}")
-
-
-def _record(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} should be an object")
-    hints = get_type_hints(kind)
-    needed = {part.name for part in fields(kind) if part.default is MISSING}
-    for name in sorted(value.keys() - hints.keys()):
-        raise ValueError(f"{where} has a part {name!r} that this version does not know")
-    for name in sorted(needed - value.keys()):
-        raise ValueError(f"{where} lacks the part {name!r}")
-    return kind(**{name: _read(hints[name], part, f"{where}: {name}") for name, part in value.items()})
-
-
-def _is_amount(value: Any, kind: type) -> bool:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return (whole or (kind is float and isinstance(value, float) and math.isfinite(value))) and value >= 0

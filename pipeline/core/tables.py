@@ -29,7 +29,9 @@ from pipeline.core.records import (
 from pipeline.core.table import Table
 
 SCHEMA_VERSION = 5
-"""The version of everything in a run directory. A run with another one is refused."""
+"""The version of everything in the directory of a run of `label`. A run with another one is refused."""
+TASK_SCHEMA_VERSION = 6
+"""The same of a run of another command: since 6 its records count each kind of result by its own names."""
 
 _Scores = tuple[float | None, ...]
 _Counts = tuple[int | None, ...]

@@ -67,23 +67,6 @@ class Said:
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
-    """The begin of the part about step `index`, counted from 0. `at`: where it stands in the text."""
-
-    index: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepWords:
-    """`of_steps`: for each step, which word counts: its number among the words of the text; None for a step without one.
-    `beyond`: whether a step that the chain does not have is called bad."""
-
-    of_steps: tuple[int | None, ...]
-    beyond: bool = False
-
-
 _WITHOUT_VERDICT: Mapping[Finish, ReadingKind] = {
     Finish.STOP: ReadingKind.UNPARSEABLE,
     Finish.LENGTH: ReadingKind.CUT,
@@ -160,33 +143,36 @@ def index_reading(index: int | None, finish: Finish, steps: int, base: int) -> R
     return Reading(kind=ReadingKind.ERROR, first_error=index - base + 1)
 
 
-def headings(text: str, base: int, pattern: re.Pattern[str] = HEADING) -> list[Heading]:
-    """Where the parts about steps begin."""
-    return [Heading(index=int(found[1]) - base, at=found.start()) for found in pattern.finditer(text)]
+def headings(text: str, base: int, pattern: re.Pattern[str] = HEADING) -> list[tuple[int, int]]:
+    """Where the parts about steps begin: the index of the step, counted from 0, and the place in the text."""
+    return [(int(found[1]) - base, found.start()) for found in pattern.finditer(text)]
 
 
-def step_words(said: Sequence[Said], parts: Sequence[Heading], steps: int) -> StepWords:
-    """Which words count for which step. Both sequences are in the order of the text."""
+def step_words(said: Sequence[Said], parts: Sequence[tuple[int, int]], steps: int) -> tuple[list[int | None], bool]:
+    """Which words count for which step. Both sequences are in the order of the text.
+
+    For each step, the number of its word among those of the text, None for a step without one; and whether a step that the
+    chain does not have is called bad."""
     of_steps: list[int | None] = [None] * steps
     if not parts:
         numbers = range(len(said)) if len(said) <= steps else ()
-        return StepWords(of_steps=(*numbers, *of_steps[len(numbers) :]))
+        return [*numbers, *of_steps[len(numbers) :]], False
     at, beyond = -1, False
     for number, word in enumerate(said):
-        while at + 1 < len(parts) and parts[at + 1].at <= word.at:
+        while at + 1 < len(parts) and parts[at + 1][1] <= word.at:
             at += 1
-        if at >= 0 and 0 <= parts[at].index < steps:
-            of_steps[parts[at].index] = number
+        if at >= 0 and 0 <= parts[at][0] < steps:
+            of_steps[parts[at][0]] = number
         elif at >= 0:
             beyond = beyond or word.opinion is StepOpinion.BAD
-    return StepWords(of_steps=tuple(of_steps), beyond=beyond)
+    return of_steps, beyond
 
 
-def words_reading(said: Sequence[Said], parts: Sequence[Heading], finish: Finish, steps: int) -> Reading:
+def words_reading(said: Sequence[Said], parts: Sequence[tuple[int, int]], finish: Finish, steps: int) -> Reading:
     """The reading of a text with words about steps."""
-    words = step_words(said, parts, steps)
-    opinions = tuple(None if number is None else said[number].opinion for number in words.of_steps)
-    return opinions_reading(opinions, finish, beyond=words.beyond)
+    of_steps, beyond = step_words(said, parts, steps)
+    opinions = tuple(None if number is None else said[number].opinion for number in of_steps)
+    return opinions_reading(opinions, finish, beyond=beyond)
 
 
 def opinions_reading(opinions: tuple[StepOpinion | None, ...], finish: Finish, *, beyond: bool = False) -> Reading:

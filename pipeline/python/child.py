@@ -18,6 +18,7 @@ from typing import Any
 from pipeline.cli.command import Command
 from pipeline.core.errors import StepvalueError, UsageError
 from pipeline.core.output import say
+from pipeline.python.overrides import offered_here
 from pipeline.python.process import Outcome, Task
 
 
@@ -36,7 +37,7 @@ def _outcome(task: Task, connection: "Connection[Any, Any]") -> Outcome:
         command = command_named(task.command)
         assert command is not None
         assert command.work is not None
-        with task.offered():
+        with offered_here(task.objects.unpacked()[0] if task.objects else ()):
             config = _settings(command, task)
             return Outcome(found=command.work.returned(config, command.work.with_ray(config, connection.send)))
     except StepvalueError as error:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -20,7 +20,7 @@ from pipeline.cli.command import Command
 from pipeline.core import errors
 from pipeline.core.errors import Interrupted, RunInterrupted, StepvalueError
 from pipeline.core.progress import Status
-from pipeline.python.overrides import Setting, offered_here, overrides_of, with_options
+from pipeline.python.overrides import Setting, overrides_of, with_options
 from pipeline.python.views import progress_view
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ class Task:
     command: str
     overrides: Sequence[str]
     objects: "Packed | None" = None
-
-    def offered(self) -> AbstractContextManager[None]:
-        """The registries of this process resolve the names of the objects within the context. Raises UsageError."""
-        return offered_here(self.objects.unpacked()[0] if self.objects else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -261,13 +261,13 @@ class Run(RunDirectory):
     def do(self, name: str, *, progress: bool = True, **settings: Any) -> Any:
         """Do what the command `name` of a plug-in does with this run, in a process of its own, and return what that holds.
         Settings as for the command."""
-        from pipeline.cli import all_commands, command_named
+        from pipeline.cli import command_named
 
-        command = command_named(name)
-        if command is None or command.work is None:
-            known = [each.name for each in all_commands().values() if each.work]
-            raise UsageError(f"do: {name!r} is no command that has workers: {choice_hint(name, known)}")
+        if name not in TASKS.names():
+            raise UsageError(f"do: {name!r} is no command of a plug-in: {choice_hint(str(name), TASKS.names())}")
         objects = objects_of(settings)
+        command = command_named(name)
+        assert command is not None
         return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
     def frame(self, table: str) -> pl.DataFrame:

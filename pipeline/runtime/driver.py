@@ -19,7 +19,7 @@ from pipeline.data.rows import input_digest
 from pipeline.engines.base import OnDevices, Surroundings
 from pipeline.engines.registry import policy_for
 from pipeline.estimators.registry import estimator_for
-from pipeline.runtime.chain_run.task import Arranged, Begun, Goal, HeldRun, RunPlace, Task
+from pipeline.runtime.chain_run.task import Arranged, Goal, HeldRun, RunPlace, Task
 from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.intake import refuse_equal_chains
 from pipeline.runtime.labelling import Labelling, engine_for
@@ -159,15 +159,18 @@ class LabelTask(Task[LabelConfig]):
         }
         return Goal(targets=targets, growths=growths)
 
-    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> tuple[Watcher, LearnedState | None]:
         if unpaid := sum(job.asked.unit_target.unit_budget == 0 for job in before.jobs):
             say(
                 f"estimator.run_budget leaves nothing for {format_count(unpaid, 'unit')}, whose labels rest on no further "
                 "rollouts: start again with a larger one to sample for them"
             )
         known = filter(None, (_learned_together(held.storage), *map(learned_state_of, before.wholes.values())))
-        watch, config = _limited(held.storage, self.config.run, self._limit, before, watch)
-        return Begun(watch=watch, config=config, learned=max(known, key=lambda each: each.chains, default=None))
+        if self._limit is not None:
+            watch = _limited(held.storage, self.config.run, self._limit, before, watch)
+            often = min(self.config.run.progress_seconds, LOOK_SECONDS)
+            self.config = replace(self.config, run=replace(self.config.run, progress_seconds=often))
+        return watch, max(known, key=lambda each: each.chains, default=None)
 
     def finished(
         self,
@@ -217,15 +220,11 @@ def _learned_together(storage: Storage) -> LearnedState | None:
     return None
 
 
-def _limited(
-    storage: Storage, config: RunConfig, limit: Limit | None, before: RunState, watch: Watcher
-) -> tuple[Watcher, RunConfig]:
-    """A watcher that stops the run at its limit, if there is one, and settings that call the watcher often enough.
+def _limited(storage: Storage, config: RunConfig, limit: Limit, before: RunState, watch: Watcher) -> Watcher:
+    """A watcher that stops the run at its limit, if it is called often enough.
 
     Raises BudgetSpent if earlier starts have already reached the limit.
     """
-    if limit is None:
-        return watch, config
     starts = read_starts(storage)
     if starts.damaged and limit.device_hours is not None:
         say(
@@ -242,7 +241,7 @@ def _limited(
         spending.check(status)
 
     spending.check(Status(stage="starting", units=len(before.wholes) + len(before.jobs), units_done=len(before.wholes)))
-    return watch_spending, replace(config, progress_seconds=min(config.progress_seconds, LOOK_SECONDS))
+    return watch_spending
 
 
 def _unit_targets(

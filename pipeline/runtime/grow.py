@@ -27,15 +27,14 @@ from pipeline.runtime.heartbeat import heartbeat
 from pipeline.runtime.state import identity, section_identity, start_settings
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
-from pipeline.storage.commits import Commit, publish_or_refuse
+from pipeline.storage.commits import Commit
 from pipeline.storage.growths import (
     STRENGTH,
+    begin_growth,
     growth_sequence,
     growths_needed,
     growths_of,
     has_grown,
-    new_growth,
-    write_allotments,
 )
 from pipeline.storage.location import storage_at
 from pipeline.storage.repair import repair
@@ -106,9 +105,8 @@ class GrowTask(LabelTask):
             _refuse_other(storage, config.grow, growths[-1])
         elif (planned := _planned(storage, found, config.grow, growths)) is not None:
             self.planned = planned
-            shard = write_allotments(storage, sequence.length, planned.allotments)
             settings = {**_settings(config.grow), STRENGTH: planned.harvest.strength}
-            publish_or_refuse(storage, new_growth(sequence, settings, shard))
+            begin_growth(storage, sequence, settings, planned.allotments)
         settings = start_settings(label_part(config), held.identity)
         with heartbeat(storage, config.plan.gpu_hour_price, watch, settings) as beat:
             yield beat
@@ -169,7 +167,8 @@ def _planned(
         )
     harvest = read_harvest(found, settings)
     if not harvest.counts.candidates:
-        raise UsageError(_nothing_to_pick(storage, harvest.counts.deepest, found.identity.get("data.splitter")))
+        deepest = max((each.deepest for each in harvest.problems), default=0)
+        raise UsageError(_nothing_to_pick(storage, deepest, found.identity.get("data.splitter")))
     picks = [each.picks for each in harvest.problems]
     budgets = allotted(picks, budget, comparable=picker_for(settings).comparable)
     costs = [

@@ -16,7 +16,7 @@ from pipeline.config.choices import BudgetUnit
 from pipeline.config.label import DataConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Chain, Prefix, Promotion
-from pipeline.core.tables import TOKEN_IDS
+from pipeline.core.tables import ROLLOUTS, TOKEN_IDS
 from pipeline.data.grown import grown_id, grown_prefixes
 from pipeline.data.prompts import stem
 from pipeline.data.steps import step_texts
@@ -60,7 +60,7 @@ class Promoter:
     def promotions(self, plan: UnitPlan, log: RolloutLog, growths: Sequence[Growth]) -> list[Promotion]:
         """The next promotions of a unit whose rollouts are all finished and committed. Empty: its growths are done."""
         for growth in growths:
-            written = _written(log.rollout_tables(), growth.allotments)
+            written = _written(log.files.rows(ROLLOUTS.name), growth.allotments)
             found = [
                 promotion
                 for problem_id, budget in growth.allotments.items()

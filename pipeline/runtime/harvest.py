@@ -10,14 +10,16 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, fields, replace
-from itertools import islice
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
 from multiprocessing import get_context
 
 from pipeline.config.grow import PickerConfig
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings
 from pipeline.core.errors import StepvalueError
+from pipeline.core.records import SummedRecord
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.pickers.registry import picker_for
 from pipeline.pickers.rounds import MOST_PICKS, problem_of
@@ -36,11 +38,10 @@ _MOST_UNITS = 4
 _LOOK_SECONDS = 1.0
 
 
-@dataclass(slots=True, kw_only=True)
-class HarvestCounts:
-    """What the rollouts of a run wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`:
-    chains that end. `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured.
-    `deepest`: the most steps of a prefix."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestCounts(SummedRecord):
+    """What rollouts wrote. `nodes`: distinct prefixes, `measured` of them with rollouts of their own; `ended`: chains that end.
+    `joined`: labelled prefixes whose texts another one has. `candidates`: prefixes that can be measured."""
 
     rollouts: int = 0
     nodes: int = 0
@@ -48,33 +49,32 @@ class HarvestCounts:
     ended: int = 0
     joined: int = 0
     candidates: int = 0
-    deepest: int = 0
-
-    def __iadd__(self, other: "HarvestCounts") -> "HarvestCounts":
-        deepest = max(self.deepest, other.deepest)
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-        self.deepest = deepest
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemPicks:
-    """The (gain, cost) of what a picker would measure of a problem of a unit, in its order."""
+    """The (gain, cost) of what a picker would measure of a problem of a unit, in its order. `deepest`: the most steps of a
+    prefix that its rollouts wrote."""
 
     unit_id: str
     problem_id: str
     picks: Sequence[tuple[float, float]]
+    counts: HarvestCounts
+    deepest: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Harvest:
     """What was read of a run. `strength`: see `trees.posterior`, `fair`: `stored_trees.fair_rounds`."""
 
-    counts: HarvestCounts = field(default_factory=HarvestCounts)
-    problems: list[ProblemPicks] = field(default_factory=list)
+    problems: Sequence[ProblemPicks]
     strength: float
     fair: FairRounds
+
+    @cached_property
+    def counts(self) -> HarvestCounts:
+        """What the rollouts of all problems wrote."""
+        return sum((each.counts for each in self.problems), HarvestCounts())
 
 
 def read_harvest(run: StoredRun, settings: PickerConfig, processes: int | None = None) -> Harvest:
@@ -85,7 +85,6 @@ def read_harvest(run: StoredRun, settings: PickerConfig, processes: int | None =
     # A unit promotes by the verdicts that its own rollouts have, so later ones do not count here either.
     run = replace(run, editions=RecordSequence(kind=EDITION, sequence_id=""))
     trees = StoredTrees(run)
-    found = Harvest(strength=trees.strength, fair=trees.fair)
     if processes is None:
         rollouts = sum(whole.totals.rollouts for whole in run.wholes.values())
         processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, rollouts // LARGE)
@@ -93,13 +92,7 @@ def read_harvest(run: StoredRun, settings: PickerConfig, processes: int | None =
         parts = _read_elsewhere(processes, run.units, run, settings, trees.strength)
     else:
         parts = iter([_Reader(run, settings, trees.strength).read(run.units)])
-    for counts, problems in parts:
-        found.counts += counts
-        found.problems += problems
-    return found
-
-
-_Part = tuple[HarvestCounts, list[ProblemPicks]]
+    return Harvest(problems=[*chain.from_iterable(parts)], strength=trees.strength, fair=trees.fair)
 
 
 class _Reader:
@@ -112,13 +105,11 @@ class _Reader:
         self._threshold = chosen_settings(run.identity, EstimatorConfig, ESTIMATORS).good_above
         self._picker = picker_for(settings)
 
-    def read(self, units: Sequence[UnitRef]) -> _Part:
-        counts, problems = HarvestCounts(), []
-        for unit, each in StoredTrees(replace(self._run, units=tuple(units))).problems():
-            problems.append(self._problem(unit, each, counts))
-        return counts, problems
+    def read(self, units: Sequence[UnitRef]) -> list[ProblemPicks]:
+        found = StoredTrees(replace(self._run, units=tuple(units))).problems()
+        return [self._problem(unit, each) for unit, each in found]
 
-    def _problem(self, unit: UnitRef, found: ProblemTree, counts: HarvestCounts) -> ProblemPicks:
+    def _problem(self, unit: UnitRef, found: ProblemTree) -> ProblemPicks:
         tree, settings = found.tree, self._settings
         problem = problem_of(
             tree,
@@ -127,26 +118,27 @@ class _Reader:
             rollouts=settings.rollouts,
             unit=settings.budget_unit,
         )
-        counts += HarvestCounts(
+        counts = HarvestCounts(
             rollouts=tree.rollouts,
             nodes=len(tree.nodes),
             measured=sum(bool(node.issued.graded or node.issued.ungraded) for node in tree.nodes),
             ended=sum(node.ended for node in tree.nodes),
             joined=tree.joined,
             candidates=len(problem.candidates),
-            deepest=max(node.depth for node in tree.nodes),
         )
         picks = islice(self._picker.picks(problem), MOST_PICKS)
         return ProblemPicks(
             unit_id=unit.unit_id,
             problem_id=tree.problem_id,
             picks=[(pick.gain, problem.costs[pick.node]) for pick in picks],
+            counts=counts,
+            deepest=max(node.depth for node in tree.nodes),
         )
 
 
 def _read_elsewhere(
     processes: int, units: Sequence[UnitRef], run: StoredRun, settings: PickerConfig, strength: float
-) -> Iterator[_Part]:
+) -> Iterator[list[ProblemPicks]]:
     """Parts of the run in their order, each read by one of several processes."""
     tasks = [units[begin : begin + _MOST_UNITS] for begin in range(0, len(units), _MOST_UNITS)]
     # A fork of a process with threads, as Arrow's and Ray's, may hang.
@@ -182,6 +174,6 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _read_here(units: Sequence[UnitRef]) -> _Part:
+def _read_here(units: Sequence[UnitRef]) -> list[ProblemPicks]:
     assert _reader is not None
     return _reader.read(units)

@@ -73,7 +73,8 @@ class Labelling(UnitWork[RolloutLog]):
         self._store_tokens = config.sampling.store_tokens
         self._judge = AsyncGrader(self._checker, config.grader.processes)
         self._prompts = DistinctPrompts()
-        self._begun = self._planned = self._prefixes = self._decided = self._rollouts = self._tokens = 0
+        self._counts: Counter[str] = Counter()
+        """Of `Snapshot`, by name."""
         self._verdicts: Counter[str] = Counter()
         """Of `Verdicts`, by name."""
 
@@ -101,12 +102,7 @@ class Labelling(UnitWork[RolloutLog]):
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            begun=self._begun,
-            planned=self._planned,
-            prefixes=self._prefixes,
-            decided=self._decided,
-            rollouts=self._rollouts,
-            tokens=self._tokens,
+            **self._counts,
             verdicts=Verdicts(**self._verdicts),
             grading_seconds=self._judge.seconds,
             distinct_prompt=self._prompts.tokens,
@@ -145,7 +141,7 @@ class Labelling(UnitWork[RolloutLog]):
         if not await self._draw(plan, log, probe):
             return None
         await self._planner.plan_chains(plan, log.solutions, log.promotions)
-        self._begun += 1
+        self._counts["begun"] += 1
         rounds = Rounds(log, plan.trees, self._estimator)
         unit = self._at_work(plan, rounds, log)
         if probe is None:
@@ -156,9 +152,9 @@ class Labelling(UnitWork[RolloutLog]):
                 return None
         while True:
             promoted = grown_rounds(plan.grown, log)
-            self._prefixes += len(promoted)
+            self._counts["prefixes"] += len(promoted)
             await self._sample_parts(unit, promoted, probe)
-            self._decided += len(promoted)
+            self._counts["decided"] += len(promoted)
             if grown_rounds(plan.grown, log):
                 return None
             if not await self._promote(plan, log, growths):
@@ -236,8 +232,7 @@ class Labelling(UnitWork[RolloutLog]):
         due = asyncio.create_task(self._due(arrivals))
         asked = rounds.next_rounds()
         open_prefixes = sum(map(_samplable, unit.plan.trees))
-        self._prefixes += open_prefixes
-        self._decided += open_prefixes - _samplable_of(asked)
+        self._counts.update(prefixes=open_prefixes, decided=open_prefixes - _samplable_of(asked))
         try:
             while True:
                 if asked:
@@ -258,7 +253,7 @@ class Labelling(UnitWork[RolloutLog]):
                 if due in done:
                     complete = arrivals.complete()
                     asked = rounds.next(complete)
-                    self._decided += sum(map(_samplable, complete)) - _samplable_of(asked)
+                    self._counts["decided"] += sum(map(_samplable, complete)) - _samplable_of(asked)
         finally:
             for task in sampling:
                 task.cancel()
@@ -274,7 +269,7 @@ class Labelling(UnitWork[RolloutLog]):
         """Sample rounds that nothing follows, or the part of them that `probe` names."""
         unit.arrivals.expect(asked)
         to_sample, written_off = _divided(_requests(unit.plan, asked), probe)
-        self._planned += len(written_off)
+        self._counts["planned"] += len(written_off)
         for completion in written_off:
             self._record(completion, NO_COMPLETION, unit)
         self._announce(to_sample, unit.log)
@@ -292,7 +287,7 @@ class Labelling(UnitWork[RolloutLog]):
         return bool(found)
 
     def _announce(self, requests: Sequence[Request], log: RolloutLog) -> None:
-        self._planned += len(requests)
+        self._counts["planned"] += len(requests)
         self._put(requests, log)
 
     def _put(self, requests: Sequence[Request], log: RolloutLog) -> None:
@@ -328,8 +323,8 @@ class Labelling(UnitWork[RolloutLog]):
         request, prefix_id = completion.request, completion.request.prefix.prefix_id
         unit.log.add_rollout(self._rollout(completion, grade, unit.steps))
         unit.arrivals.take(request)
-        self._rollouts += 1
-        self._tokens += completion.n_tokens
+        self._counts["rollouts"] += 1
+        self._counts["tokens"] += completion.n_tokens
         if completion.finish is Finish.LENGTH:
             self._verdicts["truncated"] += 1
         if completion.finish is Finish.ABORT:

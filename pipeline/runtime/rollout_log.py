@@ -121,10 +121,6 @@ class RolloutLog(UnitLog):
                 self._trials |= trials_of(self._of_prefix[prefix])
         return {prefix: self._trials[prefix] for prefix in wanted}
 
-    def rollout_tables(self) -> list[pa.Table]:
-        """The committed rollouts, each once."""
-        return self.files.rows(ROLLOUTS.name)
-
 
 def _part_tally(new: Mapping[str, pa.Table]) -> Tally:
     rollouts = new[ROLLOUTS.name]

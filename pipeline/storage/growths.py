@@ -9,9 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pipeline.config.recorded_settings import Settings
 from pipeline.core.ids import content_id
 from pipeline.core.tables import ALLOTMENTS, Allotment
-from pipeline.storage.commits import GROWTH, Commit, CommitState, RecordSequence, completions, record_sequence
+from pipeline.storage.commits import (
+    GROWTH,
+    Commit,
+    CommitState,
+    RecordSequence,
+    completions,
+    publish_or_refuse,
+    record_sequence,
+)
 from pipeline.storage.run_record import settings_copy
-from pipeline.storage.shards import ShardRecord, read_shard, write_shard
+from pipeline.storage.shards import read_shard, write_shard
 from pipeline.storage.storage import Storage
 
 TABLE = ALLOTMENTS.name
@@ -46,22 +54,21 @@ def has_grown(wholes: Iterable[Commit], growths: int) -> int:
     return sum(whole.unit_target.growths >= growths for whole in wholes)
 
 
-def new_growth(sequence: RecordSequence, settings: Settings, allotments: ShardRecord) -> Commit:
-    """The record of the next growth."""
-    return Commit(
+def begin_growth(
+    storage: Storage, sequence: RecordSequence, settings: Settings, rows: Iterable[tuple[str, str, int]]
+) -> None:
+    """Publish the record of the next growth, with a file of what each problem may cost: `rows` of (unit id, problem id,
+    budget). Raises RunConflict, and StoreError."""
+    table = ALLOTMENTS.to_table([Allotment(*row) for row in rows])
+    commit = Commit(
         kind=GROWTH,
         sequence_id=SEQUENCE,
         number=sequence.length,
         state=CommitState.WHOLE,
-        shards=(allotments,),
+        shards=(write_shard(storage, TABLE, content_id(TABLE, str(sequence.length)), [table]),),
         settings=settings_copy(settings),
     )
-
-
-def write_allotments(storage: Storage, number: int, rows: Iterable[tuple[str, str, int]]) -> ShardRecord:
-    """Write what each problem may cost. `rows`: (unit id, problem id, budget)."""
-    table = ALLOTMENTS.to_table([Allotment(*row) for row in rows])
-    return write_shard(storage, TABLE, content_id(TABLE, str(number)), [table])
+    publish_or_refuse(storage, commit)
 
 
 def allotments(storage: Storage, growth: Commit) -> Mapping[str, Mapping[str, int]]:

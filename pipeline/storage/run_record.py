@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from pipeline.config.recorded_settings import RUN_RECORD, change_lines
 from pipeline.core.errors import RUN_DIR, Absent, Name, RunConflict, StoreError, Unreachable, UsageError
-from pipeline.core.tables import SCHEMA_VERSION
+from pipeline.core.tables import SCHEMA_VERSION, TASK_SCHEMA_VERSION
 from pipeline.storage.commits import FOLDER, INPUT, UNIT, Commit, checksum, record_sequences
 from pipeline.storage.lock import MARKER
 from pipeline.storage.shards import set_aside_damaged
@@ -76,10 +76,11 @@ def _recorded(storage: Storage, identity: Mapping[str, object]) -> dict[str, obj
 
 def refuse_other_schema(storage: Storage, identity: Mapping[str, object]) -> None:
     """Raise UsageError for a run that was written with another schema."""
-    if identity.get(SCHEMA) != SCHEMA_VERSION:
+    ours = SCHEMA_VERSION if command_of(identity) == LABEL else TASK_SCHEMA_VERSION
+    if identity.get(SCHEMA) != ours:
         raise UsageError(
-            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version of stepvalue uses "
-            f"{SCHEMA_VERSION}: use the version that wrote it"
+            f"{storage.run_dir} was written with schema {identity.get(SCHEMA)}, but this version of stepvalue uses {ours}: use "
+            "the version that wrote it"
         )
 
 

@@ -9,14 +9,14 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from pipeline.core.errors import Absent, StoreError
 from pipeline.core.ids import ID_DIGITS, record_name, record_parts
-from pipeline.core.progress import Load, SpeedSample, Status, Verdicts
+from pipeline.core.json_records import record_of
+from pipeline.core.progress import SpeedSample, Status
 from pipeline.storage.objects import each
 from pipeline.storage.storage import Storage
 
@@ -42,7 +42,6 @@ _KIND = "start"
 _RANDOM_BYTES = 4
 _ENDED = "ZX"
 """States of processes that have ended (zombie, dead)."""
-_TYPES: dict[Any, Any] = {str: str, int: int, float: int | float, float | None: int | float | None}
 
 
 class ProgressHistory:
@@ -140,9 +139,6 @@ def cost_of(starts: Sequence[Start], otherwise: float | None = None) -> RunCost:
     )
 
 
-_Record = TypeVar("_Record", Load, Verdicts, Status, Start)
-
-
 def tree_page(problem_id: str) -> str:
     """The name of the page of a problem's tree in the run directory. A problem_id is a hash, so no text of a data set is in a
     name."""
@@ -189,44 +185,16 @@ def _start(storage: Storage, name: str) -> Start | str | None:
     """A start, or the name of a file that is not a valid start or belongs to somebody else. None where the file was removed
     meanwhile."""
     try:
-        return _decoded(storage.read(name))
+        start: Start = record_of(Start, json.loads(storage.read(name)), name)
+        return start
     except Absent:
         return None
     except StoreError as error:
         if isinstance(error.__cause__, PermissionError):
             return name
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return name
-
-
-def _decoded(data: bytes) -> Start:
-    values: dict[str, Any] = json.loads(data)
-    status = values.pop("status")
-    load, verdicts = _checked(Load(**status.pop("load"))), _checked(Verdicts(**status.pop("verdicts")))
-    samples = tuple(SpeedSample(*map(_number, sample)) for sample in values.pop("samples"))
-    warnings = tuple(status.pop("warnings"))
-    if not all(isinstance(warning, str) for warning in warnings):
-        raise ValueError(f"warnings is {warnings!r}")
-    if not isinstance(values["settings"], dict):
-        raise ValueError(f"settings is {values['settings']!r}")
-    starts = _checked(Status(**status, load=load, verdicts=verdicts, warnings=warnings))
-    return _checked(Start(**values, status=starts, samples=samples))
-
-
-def _checked(record: _Record) -> _Record:
-    """Raises ValueError where a field has the wrong type, as in a file of other origin."""
-    for part in fields(record):
-        value = getattr(record, part.name)
-        if not isinstance(value, _TYPES.get(part.type, object)):
-            raise ValueError(f"{part.name} is {value!r}")
-    return record
-
-
-def _number(value: Any) -> Any:
-    if not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is not a number")
-    return value
 
 
 def same_machine(process: str) -> bool:

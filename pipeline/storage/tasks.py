@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pipeline.storage.stored_run import RunFolder, StoredTask
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+OURS = frozenset({
+    "agree", "audit", "calibrate", "chains", "check", "doctor", "export", "grade", "grow", "judge", "label", "plan", "regrade",
+    "relabel", "report", "score", "search", "select", "status", "train",
+})  # fmt: skip
+"""The names of commands, which no task may take."""
 
 
 class _Tasks(Registry[Any]):
@@ -26,6 +31,9 @@ class _Tasks(Registry[Any]):
             with suppress(UsageError):
                 found[name] = self.load(name)
         return found
+
+    def settings(self, name: str) -> Any:
+        return self.load(name).settings
 
     def _load(self, name: str) -> Any:
         task = super()._load(name)
@@ -55,25 +63,23 @@ def row_tally(rows: "pa.Table", chains: int | None = None) -> Tally:
 
 def _faults(name: str, task: Any) -> Iterator[str]:
     """What is wrong with a class that an entry point names."""
-    from omegaconf import OmegaConf
-
     from pipeline.config.task import TaskConfig
     from pipeline.core.table import FOLDERS, TABLES, Table
 
     table, settings = task.table, task.settings
     if not isinstance(task, type) or getattr(task, "name", "") != name:
         yield f"it is no class with the name {name}"
-    if _NAME.fullmatch(name) is None or name in TABLES.keys() | FOLDERS:
-        yield "its name is that of a folder: letters a to z, digits and _, and none of another folder of a run"
+    if _NAME.fullmatch(name) is None or name in TABLES.keys() | FOLDERS | OURS:
+        yield "its name is not one of letters a to z, digits and _, or is that of another folder of a run or of a command"
     if not (isinstance(settings, type) and issubclass(settings, TaskConfig)):
         yield "its settings are no class derived from TaskConfig"
     else:
         try:
-            OmegaConf.structured(settings(run_dir="out"))
+            settings(run_dir="out")
         except Exception as error:  # noqa: BLE001  a class of somebody else may raise anything
             yield f"its settings cannot be made: {type(error).__name__}: {error}"
-    if not isinstance(task.summary, str) or isinstance(task.examples, str):
-        yield "its summary is no text, or its examples are no sequence of texts"
+    if not isinstance(task.summary, str) or not task.summary.isprintable() or isinstance(task.examples, str):
+        yield "its summary is no line of text, or its examples are no sequence of texts"
     if not isinstance(table, Table):
         yield "its table is no Table"
     elif table.key[:1] != ("row",) or not _says_whose(table):

@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
@@ -18,7 +17,7 @@ from pipeline.config.label import LabelConfig
 from pipeline.engines import oracle
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
-from tests.settings import EstimatorChange, GraderChange
+from tests.settings import EstimatorChange, GraderChange, compose_label
 
 ROLLOUTS = 3
 EXTENDED = 5

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.core.records import Completion
 from pipeline.engines.oracle import OracleEngine, OraclePolicyConfig
@@ -20,6 +19,7 @@ from pipeline.graders.question import grade_at_once
 from pipeline.graders.registry import checker_for
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
+from tests.settings import compose_label
 
 REPEATS = {100_000: 3, 1_000_000: 1}
 """Number of rollouts of a run -> how often it is repeated."""

@@ -11,7 +11,6 @@ from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from statistics import median
 
-from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.records import Request
@@ -23,6 +22,7 @@ from pipeline.engines.vllm.loaded import cpu_dtype
 from tests.bench.raw import Rate, on_cpu, raw_engine
 from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
+from tests.settings import compose_label
 
 CHAINS = 40
 ROUNDS = 2

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pipeline.__main__ import compose_label
 from pipeline.config.fields import as_type
 from pipeline.config.label import LabelConfig
 from pipeline.core.records import Request
@@ -19,6 +18,7 @@ from pipeline.engines.vllm.arguments import engine_arguments
 from pipeline.engines.vllm.loaded import cpu_dtype
 from tests.bench.recorder import requests_of
 from tests.checkout import ROOT, write_rows
+from tests.settings import compose_label
 
 ARCHITECTURES = ROOT / "tests" / "bench" / "architectures"
 STEPS = 10

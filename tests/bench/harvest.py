@@ -13,7 +13,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.__main__ import compose_label
 from pipeline.estimators.labels import NEGATIVE, POSITIVE
 from pipeline.export.formats.siblings import sibling_pairs
 from pipeline.storage.local import LocalStorage
@@ -23,6 +22,7 @@ from pipeline.trees.posterior import Posterior, posteriors
 from tests.bench.loop.problems import exercises, right_so_far, row
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 from tests.tiny.arithmetic import POLICY_SIZE, Exercise
 from tests.tiny.policy import SHORT
 

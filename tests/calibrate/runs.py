@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from pipeline.__main__ import compose_label
 from pipeline.core.records import Problem
 from pipeline.core.statistics import Floats
 from pipeline.core.tables import LABELS
@@ -17,6 +16,7 @@ from pipeline.storage.stored_run import stored_run
 from tests.agree.scored import score_row
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 STEPS = 5
 """Of each chain; the last one states the answer."""

@@ -10,7 +10,7 @@ import pytest
 from pipeline.analysis.compare.tables import print_comparison
 from rich.console import Console
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.compare.comparison import Comparison, verdict
 from pipeline.analysis.compare.run import compare_runs
 from pipeline.analysis.relabel import relabel
@@ -25,7 +25,7 @@ from pipeline.storage.run_record import claim
 from tests.audit.runs import copied
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
-from tests.settings import EstimatorChange
+from tests.settings import EstimatorChange, compose_label
 
 pytestmark = pytest.mark.slow
 

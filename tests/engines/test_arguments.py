@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.__main__ import compose_label
 from pipeline.core.errors import UsageError
 from pipeline.core.hardware import Architecture, Hardware
 from pipeline.engines import detected_hardware
@@ -22,7 +21,7 @@ from pipeline.engines.vllm import loaded
 from pipeline.engines.vllm.arguments import EMBEDDED, defaults_for, engine_arguments, policy_name, request_seed
 from pipeline.engines.vllm.policies import Embedded, HuggingFace
 from tests import models
-from tests.settings import policy_settings
+from tests.settings import compose_label, policy_settings
 
 SEED = 7
 

@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.fields import as_type
@@ -41,6 +40,7 @@ from pipeline.scorers.settings import ModelEngine
 from tests.conftest import SHARED_DATA, run_stepvalue, write_rows
 from tests.runtime.in_process import label_in_process
 from tests.scorers.readers import engine_by, made
+from tests.settings import compose_label
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, LONG, MAX_TOKENS, OVERRIDES, PARAMETERS, TRUTH
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.__main__ import compose_label
+from tests.settings import compose_label
 from tests.synthetic.chains import Chains, chains_of
 from tests.synthetic.families import FAMILIES
 from tests.synthetic.judged import HardLabels, falls, judged

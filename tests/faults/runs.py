@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
 from pipeline.storage.commits import UNIT, record_sequences, resolve
 from pipeline.storage.local import LocalStorage
@@ -28,6 +27,7 @@ from tests.conftest import write_rows
 from tests.deadlines import until as until
 from tests.faults.local_driver import CONTEXT, Plan, drive
 from tests.runtime.growing import Row, chains
+from tests.settings import compose_label
 
 FINISH_SECONDS = 60.0
 GONE_SECONDS = 10.0

@@ -13,7 +13,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.fields import as_type
@@ -26,6 +25,7 @@ from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiPolicyConfig
 from tests.checkout import stepvalue
 from tests.faults.vllm_server import KEY, NAME, VllmServer, serving
+from tests.settings import compose_label
 from tests.tiny.compared import implausible, shown, truth
 from tests.tiny.policy import ASSET, OVERRIDES, TRUTH
 

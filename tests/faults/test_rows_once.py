@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
@@ -33,7 +32,7 @@ from tests.runtime.in_process import label_in_process
 from tests.runtime.judging import runs as judges
 from tests.runtime.judging.test_regrade import stricter
 from tests.runtime.virtual_clock import on_a_virtual_clock
-from tests.settings import EstimatorChange
+from tests.settings import EstimatorChange, compose_label
 
 pytestmark = pytest.mark.slow
 

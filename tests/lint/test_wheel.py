@@ -71,7 +71,7 @@ def test_an_installer_leaves_what_the_tests_of_plug_ins_write(site: Path, tmp_pa
         for folder in (site, tmp_path)
     )  # fmt: skip
     assert left == written
-    assert len(left) == 10
+    assert len(left) == 11
 
 
 @pytest.mark.nightly

@@ -6,13 +6,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.plan.run import plan
 from pipeline.core.forecast import Forecast, encode_forecast
 from pipeline.core.progress import Summary
 from pipeline.runtime.stop import StopSignal
 from tests.conftest import write_rows
 from tests.runtime.in_process import in_process, label_in_process
+from tests.settings import compose_label
 
 MADE_AT = "2026-01-02T03:04:05+00:00"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.status import StartState, run_status
 from pipeline.core.errors import BudgetSpent, UsageError
 from pipeline.core.forecast import Limit, decode_forecast
@@ -20,6 +19,7 @@ from pipeline.storage.stored_run import stored_run
 from tests.plan.planning import edited, labelled, planned, problems
 from tests.runtime.in_process import label_in_process
 from tests.runtime.virtual_clock import on_a_virtual_clock
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

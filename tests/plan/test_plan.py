@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.plan.pilot import ATTACH_SECONDS
 from pipeline.analysis.plan.render import print_plan
 from pipeline.analysis.plan.run import proposed_setting
@@ -16,6 +16,7 @@ from pipeline.core.forecast import Range
 from pipeline.engines import hub
 from tests import models
 from tests.plan.planning import labelled, planned, problems
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pipeline.config.task import TaskConfig
 from pipeline.core.errors import EngineDied
+from pipeline.core.records import Int64
 from pipeline.core.table import TABLES, Table
 from tests.plugin.count_tokens import CountTokens, StepTokens
 
@@ -17,6 +18,12 @@ class _Keyless(NamedTuple):
 class _Nameless(NamedTuple):
     row: int
     name: str
+
+
+class _Many(NamedTuple):
+    row: Int64
+    chain_id: str
+    many: tuple[int, ...]
 
 
 def _table(record: type[Any], key: str) -> Table[Any]:
@@ -50,13 +57,13 @@ def _raising(error: Exception) -> Callable[..., Any]:
 
 UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "noname": ({"name": "other"}, "it is no class with the name noname"),
-    "commits": ({}, "its name is that of a folder"),
+    "commits": ({}, "or is that of another folder of a run or of a command"),
     "three": ({"settings": 3}, "its settings are no class derived from TaskConfig"),
-    "untyped": ({"settings": _Untyped}, "its settings cannot be made: ValidationError: Unexpected type annotation"),
+    "untyped": ({"settings": _Untyped}, "cannot be used because of its settings: "),
     "text": ({"table": "x"}, "its table is no Table"),
     "keyless": ({"table": _table(_Keyless, "step_index")}, "its table has no key that begins with `row`"),
     "nameless": ({"table": _table(_Nameless, "row")}, "or lacks the integers `row` or the texts `chain_id`"),
-    "mute": ({"summary": None}, "its summary is no text"),
+    "mute": ({"summary": None}, "its summary is no line of text"),
 }
 """Those that no command has: what is wrong, and what is said."""
 AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {
@@ -68,6 +75,13 @@ AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "twice": (_rows({}, {}), "ValueError: two rows have the same row, step_index"),
     "null": (_rows({"n_tokens": None}), "ValueError: n_tokens is None"),
     "float": (_rows({"n_tokens": 1.5}), "ValueError: n_tokens is no whole number"),
+    "floats": (
+        {
+            "table": _table(_Many, "row"),
+            "rows": lambda _, row, chain: [_Many(row, chain.chain_id, cast("Any", (1.5, 2)))],
+        },
+        "ValueError: many is no whole number",
+    ),
     "nothing": ({"rows": lambda *_: None}, "TypeError: "),
     "number": ({"rows": lambda *_: [3]}, "AttributeError: 'int' object has no attribute 'row'"),
     "raises": ({"rows": _raising(KeyError("x"))}, "KeyError: 'x'"),
@@ -80,8 +94,10 @@ def __getattr__(name: str) -> Any:
         **UNUSABLE,
         **AT_WORK,
         "killer": ({"rows": _raising(EngineDied("a worker died"))}, ""),
-        "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
+        "speechless": ({"lines": _raising(ValueError("no words"))}, ""),
+        "blind": ({"faults": _raising(KeyError("eye"))}, ""),
         "status": ({}, ""),
+        "stillborn": ({"__init__": _raising(ValueError("no"))}, ""),
     }
     if name not in members:
         raise AttributeError(name)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.engines import hub
 from pipeline.engines.hugging_face import load_tokenizer
 from pipeline.engines.registry import policy_for
@@ -23,6 +23,7 @@ from pipeline.preflight.checks import Finding, Level
 from pipeline.preflight.machine import Gpu, Machine, Nodes, look, this_machine
 from pipeline.preflight.run import node_warnings, preflight
 from tests.checkout import ROOT
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

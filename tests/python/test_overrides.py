@@ -10,12 +10,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.__main__ import compose_label
 from pipeline.cli.label import LABEL
 from pipeline.cli.stored import RELABEL
 from pipeline.core.errors import UsageError
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.python.overrides import format_settings, named_settings, overrides_of, settings_in, with_options
+from tests.settings import compose_label
 
 PARSER = OverridesParser.create()
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -14,12 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline.__main__ import compose_label
 from pipeline.core.errors import StepvalueError
 from pipeline.core.progress import Summary
 from tests.conftest import write_rows
 from tests.real.recorded import RecordedEngine, RecordedRollouts, read_recorded
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 POLICY = "recorded:Qwen2.5-Coder-0.5B-Instruct"
 ROLLOUTS = 8

@@ -5,7 +5,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
@@ -23,7 +22,7 @@ from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import QUICK, checked, labelled, settings, sums
 from tests.runtime.in_process import label_in_process
-from tests.settings import EstimatorChange
+from tests.settings import EstimatorChange, compose_label
 
 pytestmark = pytest.mark.slow
 CHAINS = 60

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.audit.findings import Finding
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import regrade, relabel
@@ -28,7 +28,7 @@ from tests.conftest import write_rows
 from tests.consensus_labels import first_error, majority
 from tests.runtime.in_process import label_in_process
 from tests.runtime.judging.runs import frame, judged, rows, settings
-from tests.settings import EstimatorChange, GraderChange, policy_settings
+from tests.settings import EstimatorChange, GraderChange, compose_label, policy_settings
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 
-from pipeline.__main__ import compose_label
 from pipeline.engines import oracle
 from tests.audit.runs import labels
 from tests.conftest import write_rows
 from tests.report.reader import ARABIC, IMAGE, SCRIPT, Reader, without_scripts
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.report.run import report
 from pipeline.analysis.report.run_data import rejected_rows
 from pipeline.analysis.settings import ReportConfig
@@ -16,6 +16,7 @@ from tests.library import Library
 from tests.report.reader import IMAGE, Reader
 from tests.runtime.checking.runs import QUICK, checked, settings
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

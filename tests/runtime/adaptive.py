@@ -5,11 +5,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import LabelConfig
 from tests.conftest import write_rows
+from tests.settings import compose_label
 
 
 def sums(count: int, chains: int = 2) -> list[dict[str, Any]]:

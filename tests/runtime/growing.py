@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import AuditReport, audit
 from pipeline.config.changes import AuditConfig
 from pipeline.core.progress import Summary
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 Row = dict[str, Any]
 SMALL = ("policy=oracle", "estimator=fixed", "sampling.rollouts=3", "run.unit_problems=3")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.config.label import DataConfig
 from pipeline.core.errors import StepvalueError
 from pipeline.core.records import InputRow, Reject, RejectReason, RowLocation
@@ -15,7 +14,7 @@ from pipeline.graders.registry import checker_for
 from pipeline.storage.local import LocalStorage
 from tests.conftest import write_rows
 from tests.runtime.test_worker import chain, label_all, staged, tables
-from tests.settings import grader_settings
+from tests.settings import compose_label, grader_settings
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.report.run_data import first_chains
 from pipeline.core.errors import InputError
 from pipeline.core.failpoints import ARMED
@@ -19,6 +19,7 @@ from tests.conftest import ROOT, write_rows
 from tests.runtime.growing import SMALL, Row, assert_sound, chains, files, label, labels
 from tests.runtime.in_process import label_in_process
 from tests.runtime.without_ray import without_ray
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

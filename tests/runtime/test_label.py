@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.audit.runs import files
 from tests.conftest import ROOT, run_stepvalue, write_rows
@@ -19,6 +19,7 @@ from tests.ray_head import Cluster, ray_head, was_ended_by_ray
 from tests.runtime.growing import chains
 from tests.runtime.in_process import label_in_process
 from tests.runtime.without_ray import without_ray
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.ray
 

@@ -10,7 +10,6 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import AuditConfig, RelabelConfig
@@ -22,7 +21,7 @@ from pipeline.estimators.tree import tree_of
 from pipeline.runtime.prefix_reuse import PrefixMatcher
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
-from tests.settings import EstimatorChange
+from tests.settings import EstimatorChange, compose_label
 
 
 def prefix(name: str, *token_ids: int) -> Prefix:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.core.errors import InputError
 from pipeline.core.records import RejectReason
 from tests.runtime.in_process import label_in_process
 from tests.runtime.test_worker import tables
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.analysis.audit.run import audit
 from pipeline.config.changes import AuditConfig
 from pipeline.config.label import ClusterConfig
@@ -19,7 +18,7 @@ from pipeline.engines.settings import OpenAiConfig
 from pipeline.runtime.placement import Share, share_of
 from tests.engines.served import MODEL, Act, Server, served_beside
 from tests.runtime.in_process import label_in_process
-from tests.settings import policy_settings
+from tests.settings import compose_label, policy_settings
 
 
 def policy(model: str = "m", tokenizer: str | None = None) -> Any:

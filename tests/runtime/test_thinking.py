@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from pipeline import open_run
-from pipeline.__main__ import compose_label
 from pipeline.config.choices import Thinking
 from pipeline.config.label import PromptConfig
 from pipeline.core.errors import PolicyError
@@ -17,6 +16,7 @@ from pipeline.engines.oracle import ByteTokenizer
 from tests.judges.scripted import Scripted
 from tests.runtime.in_process import label_in_process
 from tests.scorers.published import CHATML, qwen_tokenizer
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 ENDS = {

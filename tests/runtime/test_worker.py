@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
 from pipeline.core.ids import content_id, rollout_id
 from pipeline.core.records import Prefix, Problem, Request, Totals
@@ -28,7 +27,7 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.units import units_of
 from tests.conftest import write_rows
 from tests.runtime.in_process import worker_with
-from tests.settings import deciding
+from tests.settings import compose_label, deciding
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,12 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 from unittest.mock import patch
 
-from pipeline.cli.workers import Hiring, Workers
+from pipeline.cli.workers import Workers
 from pipeline.config.label import ClusterConfig
 from pipeline.core.progress import Status
 from pipeline.python import child
 from pipeline.python.process import Task
+from pipeline.runtime.chain_run.run import Hiring
 from pipeline.runtime.worker_handle import WorkerPool
 from tests.runtime.in_process import in_process
 

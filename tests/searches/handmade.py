@@ -10,7 +10,7 @@ import pyarrow as pa
 from pipeline.core.ids import content_id
 from pipeline.core.records import Tally
 from pipeline.core.table import Table
-from pipeline.core.tables import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SCHEMA_VERSION, SEARCHES
+from pipeline.core.tables import CANDIDATES, CHAINS_WITH_ANSWERS, SAMPLES, SEARCHES, TASK_SCHEMA_VERSION
 from pipeline.storage.commits import INPUT, UNIT, Commit, CommitState, publish
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import COMMAND, SEARCH, STAGED_INPUT, claim, settings_copy
@@ -68,7 +68,7 @@ def search_run(
     storage = LocalStorage(folder)
     identity: dict[str, object] = {
         COMMAND: command,
-        "schema": SCHEMA_VERSION,
+        "schema": TASK_SCHEMA_VERSION,
         "search.method": method,
         "search.n": n,
         "search.accept": accept,

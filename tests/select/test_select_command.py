@@ -6,10 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.analysis.select.read import repeat_drawn
 from tests.runtime.in_process import label_in_process
 from tests.select.scored import Row, row, written
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 

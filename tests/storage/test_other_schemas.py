@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import compose_label, main
+from pipeline.__main__ import main
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.storage.run_record import encode_identity
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 
 COMMANDS = ("status", "audit", "report", "relabel", "regrade", "export format=trl out=x")
 

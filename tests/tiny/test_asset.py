@@ -12,9 +12,9 @@ import pytest
 from safetensors import safe_open
 from tokenizers import Tokenizer
 
-from pipeline.__main__ import compose_label
 from pipeline.graders.settings import MathConfig
 from tests.conftest import ROOT
+from tests.settings import compose_label
 from tests.tiny.arithmetic import named_exercise, right_steps
 from tests.tiny.compared import Floats, Printed, Truth, implausible, truth
 from tests.tiny.policy import LONG, POLICIES, SHORT, TinyPolicy

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from pipeline.__main__ import compose_label
 from pipeline.core.records import Completion, Request
 from pipeline.engines import oracle
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 from tests.tiny.arithmetic import Exercise, random_exercise
 
 PROBLEMS = 80

@@ -4,12 +4,14 @@ Each row is of a chain of the run, and has what the task itself knows of its row
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
-from pipeline.analysis.audit.findings import Finding, Words
-from pipeline.analysis.audit.walk import RunAudit, Tables, Unit
+from pipeline.analysis.audit.findings import Check, Finding, Words
+from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
+from pipeline.core.errors import PluginError
 from pipeline.core.records import Tally
 from pipeline.core.tables import CHAINS
+from pipeline.storage.run_record import NAME
 from pipeline.storage.tasks import TASKS, row_tally, task_runs
 
 
@@ -36,6 +38,16 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
         elsewhere = "move the folder away and start again"
         source = "the rows have"
 
+        @classmethod
+        def begin(cls, run: Run) -> Self | None:
+            recorded = (run.settings.get("task.plugin"), run.settings.get("task_version"))
+            here = (str(TASKS.plugin(name)), task.version)
+            if recorded == here:
+                return cls(run)
+            was, now = (f"version {version} of {plugin}" for plugin, version in (recorded, here))
+            run.ledger.fault(Check.SETTINGS, NAME, f"names {was}, but here is {now}", "install the recorded version")
+            return None
+
         def tally(self, tables: Tables) -> Tally:
             return sum(map(row_tally, tables[table]), Tally())
 
@@ -58,6 +70,9 @@ def _faults(task: Any, unit: Unit, tables: Tables) -> Iterator[str]:
             else:
                 rows[record.row].append(record)
     for row, chain in chains.items():
-        with TASKS.blame(task.name, "faults"):
-            found = list(task.faults(chain, rows[row]))
+        try:
+            with TASKS.blame(task.name, "faults"):
+                found = list(task.faults(chain, rows[row]))
+        except PluginError as error:
+            found = [f"cannot be audited: {error}"]
         yield from (f"chain {chain.chain_id} {fault}" for fault in found)

@@ -53,8 +53,8 @@ class ThinkPrm(OfWholeChain):
         return replace(critique, shares=tuple(await asyncio.gather(*asked)))
 
     def verdict(self, turns: Sequence[str], finish: Finish, steps: int) -> Reading:
-        said = [Said(opinion=_OPINIONS[box.says.lower()], at=box.begin) for box in _worded(turns[-1])]
-        return words_reading(said, headings(turns[-1], self.index_base, _HEADING), finish, steps)
+        _, said, parts = _worded(turns[-1], self.index_base)
+        return words_reading(said, parts, finish, steps)
 
 
 def critique_prompt(problem: str, steps: Sequence[str], base: int) -> str:
@@ -68,14 +68,16 @@ def critique_prompt(problem: str, steps: Sequence[str], base: int) -> str:
 
 def verdict_boxes(text: str, steps: int, base: int) -> list[Box | None]:
     """The box with the verdict on each step. None for a step without one."""
-    worded = _worded(text)
+    worded, said, parts = _worded(text, base)
+    of_steps, _ = step_words(said, parts, steps)
+    return [None if number is None else worded[number] for number in of_steps]
+
+
+def _worded(text: str, base: int) -> tuple[list[Box], list[Said], list[tuple[int, int]]]:
+    """The boxes with a verdict, what they say, and where the parts about steps begin."""
+    worded = [box for box in boxes(text) if box.says.lower() in _OPINIONS]
     said = [Said(opinion=_OPINIONS[box.says.lower()], at=box.begin) for box in worded]
-    found = step_words(said, headings(text, base, _HEADING), steps)
-    return [None if number is None else worded[number] for number in found.of_steps]
-
-
-def _worded(text: str) -> list[Box]:
-    return [box for box in boxes(text) if box.says.lower() in _OPINIONS]
+    return worded, said, headings(text, base, _HEADING)
 
 
 async def _share(chain: ChainText, prompt: tuple[int, ...], shares: Shares, text: str, box: Box | None) -> float | None:

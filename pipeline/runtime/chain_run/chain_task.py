@@ -17,7 +17,7 @@ from pipeline.core.errors import InputError, RunConflict
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Reject, RejectReason, RowLocation, Totals
 from pipeline.core.table import Table
-from pipeline.core.tables import CHAINS, GOLD_ANSWERS, LABELS, SCHEMA_VERSION
+from pipeline.core.tables import CHAINS, GOLD_ANSWERS, LABELS, TASK_SCHEMA_VERSION
 from pipeline.engines.base import OnDevices
 from pipeline.runtime.chain_run.task import Config, HeldRun, Task
 from pipeline.runtime.intake import LeftOutRows, RejectFiles, batched, cut_units, temporary_tables
@@ -96,7 +96,7 @@ class ChainTask(Task[Config], Protocol[Config]):
     def identity(self) -> dict[str, object]:
         fields: dict[str, object] = {
             COMMAND: self.name,
-            "schema": SCHEMA_VERSION,
+            "schema": TASK_SCHEMA_VERSION,
             **self.determines(),
             **self.chains_identity(),
         }

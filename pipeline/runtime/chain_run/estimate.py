@@ -30,19 +30,38 @@ from pipeline.storage.units import UnitRef, write_chains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What there is to do, and what a sample of it cost one worker of this machine. `tables`: the rows that the sample came
-    to. `seconds_of_sample` are without those of loading; `seconds`: for all chains."""
+class ChainSample:
+    """`chains`, `steps`: of the whole input. `drawn`: the sample, in the order of the input. `weight`: characters of all chains
+    for one of the sample."""
 
     chains: int
     steps: int
     left_out: LeftOutRows
-    sampled: int
+    drawn: pa.Table
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What there is to do, and what a `sample` of it cost one worker of this machine. `tables`: the rows that the sample came
+    to. `seconds_of_sample`, without those of loading, and `seconds`, for all chains, follow by characters from the chains that
+    were timed."""
+
+    sample: ChainSample
     model: str
     seconds_loading: float
     seconds_of_sample: float
     seconds: float
     tables: Mapping[str, pa.Table]
+
+    @property
+    def sampled(self) -> int:
+        """Chains of the sample."""
+        return int(self.sample.drawn.num_rows)
+
+    def column(self, table: str, name: str) -> list[Any]:
+        """A column of the rows that the sample came to."""
+        return values(self.tables[table], name)
 
 
 def estimate(task: ChainTask[Any]) -> Estimate:
@@ -53,28 +72,30 @@ def estimate(task: ChainTask[Any]) -> Estimate:
         return asyncio.run(_tried(task, storage, sample))
 
 
-async def _tried(task: ChainTask[Any], storage: Storage, sample: "ChainSample") -> Estimate:
-    """Do chains in this process, which may use all of its cores. The first one alone before all of them: it is slower."""
+async def _tried(task: ChainTask[Any], storage: Storage, sample: ChainSample) -> Estimate:
+    """Do chains in this process, which may use all of its cores. The first one, which is slower, goes alone and is not timed;
+    done again, it would cost nothing where prefixes are in a cache."""
     worker = Worker(task.work(Surroundings(cpus=len(os.sched_getaffinity(0)))), storage, task.config.run.flush_seconds)
     try:
         await worker.fetch()
         began = time.monotonic()
         model = await worker.start()
         loaded = time.monotonic()
-        await _unit(worker, storage, "first", sample.drawn.slice(0, 1))
+        first, timed = sample.drawn.slice(0, 1), sample.drawn.slice(1)
+        tables = [await _unit(worker, storage, "first", first)]
         warm = time.monotonic()
-        tables = await _unit(worker, storage, "all", sample.drawn)
-        seconds = max(time.monotonic() - warm, 1e-9)
+        if timed.num_rows:
+            tables.append(await _unit(worker, storage, "rest", timed))
+        else:
+            timed, warm = first, loaded
+        seconds = max(time.monotonic() - warm, 1e-9) * _characters(sample.drawn) / max(1, _characters(timed))
         return Estimate(
-            chains=sample.chains,
-            steps=sample.steps,
-            left_out=sample.left_out,
-            sampled=sample.drawn.num_rows,
+            sample=sample,
             model=model,
             seconds_loading=loaded - began,
             seconds_of_sample=seconds,
             seconds=seconds * sample.weight,
-            tables=tables,
+            tables={name: pa.concat_tables([each[name] for each in tables]) for name in tables[0]},
         )
     finally:
         await worker.stop()
@@ -88,18 +109,6 @@ async def _unit(worker: Worker, storage: Storage, name: str, chains: pa.Table) -
     files.read()
     assert files.whole is not None
     return {shard.table: read_shard(storage, shard) for shard in files.whole.shards}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainSample:
-    """`chains`, `steps`: of the whole input. `drawn`: the sample, in the order of the input. `weight`: characters of all chains
-    for one of the sample."""
-
-    chains: int
-    steps: int
-    left_out: LeftOutRows
-    drawn: pa.Table
-    weight: float
 
 
 def sampled_chains(task: ChainTask[Any]) -> ChainSample:

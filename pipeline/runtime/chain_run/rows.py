@@ -6,8 +6,10 @@ from Python, and its audit are there then. `tests/plugin/count_tokens.py` is one
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
@@ -52,7 +54,8 @@ class RowsTask(ChainTask[Config], Protocol[Config]):
 
     def rows(self, row: int, chain: ChainText) -> Sequence[Any]:
         """The rows of a chain, whose number in the run is `row`. Called from several threads. Rows of another chain or of one
-        key, and what it raises, end the run with a message that names the plug-in and the chain."""
+        key, and what it raises, end the run with a message that names the plug-in and the chain. After a crash, a chain without
+        rows is done again if its unit was not finished: give it a row where that is dear."""
         ...
 
     @classmethod
@@ -96,7 +99,7 @@ class _Rows(ChainWork[pa.Table]):
         self._task = task
         self.table = task.table
         self._cpus = cpus
-        self._threads = ThreadPoolExecutor(cpus, thread_name_prefix=task.name)
+        self._free = asyncio.Semaphore(cpus)
 
     async def fetch(self) -> None:
         return
@@ -109,7 +112,7 @@ class _Rows(ChainWork[pa.Table]):
 
     def failed(self, chain: ChainText) -> pa.Table:
         raise PluginError(
-            f"task {self._task.name} of {TASKS.plugin(self._task.name)} kills workers at chain {chain.chain_id}"
+            f"task {self._task.name} of {TASKS.plugin(self._task.name)} kills workers at chain {chain.chain_id}: mend it"
         )
 
     def rows(self, chains: pa.Table, results: Sequence[pa.Table]) -> pa.Table:
@@ -123,10 +126,22 @@ class _Rows(ChainWork[pa.Table]):
         return replace(super().finished(log), tally=row_tally(self.rows(log.chains, results), log.chains.num_rows))
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        return
 
     async def _of_chain(self, row: int, chain: ChainText) -> pa.Table:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, row, chain)
+        rows: Future[pa.Table] = Future()
+
+        def work() -> None:
+            with suppress(InvalidStateError):  # nobody waits any more
+                try:
+                    rows.set_result(self._rows(row, chain))
+                except BaseException as error:  # noqa: BLE001  whoever waits gets it
+                    rows.set_exception(error)
+
+        async with self._free:
+            # The end of a process waits for the threads of an executor, however long they work.
+            Thread(target=work, name=self._task.name, daemon=True).start()
+            return await asyncio.wrap_future(rows)
 
     def _rows(self, row: int, chain: ChainText) -> pa.Table:
         with TASKS.blame(self._task.name, f"rows of chain {chain.chain_id}"):
@@ -142,8 +157,7 @@ def _faults(table: Table[Any], records: Sequence[Any], rows: pa.Table, own: tupl
     for field in rows.schema:
         if rows[field.name].null_count and not field.nullable:
             yield f"{field.name} is None"
-        # Arrow makes 1 of 1.5.
-        if pa.types.is_integer(field.type) and any(isinstance(getattr(each, field.name, 0), float) for each in records):
+        if not all(_whole(field.type, getattr(each, field.name, None)) for each in records):
             yield f"{field.name} is no whole number"
     for whose in zip(values(rows, "row"), values(rows, "chain_id"), strict=True):
         if whose != own:
@@ -151,3 +165,10 @@ def _faults(table: Table[Any], records: Sequence[Any], rows: pa.Table, own: tupl
     keys = table.keys(rows)
     if len(set(keys)) < len(keys):
         yield f"two rows have the same {', '.join(table.key)}"
+
+
+def _whole(kind: pa.DataType, value: Any) -> bool:
+    """Whether a value has whole numbers where its column has. Arrow makes 1 of 1.5."""
+    if pa.types.is_list(kind):
+        return all(_whole(kind.value_type, each) for each in value or ())
+    return not (pa.types.is_integer(kind) and isinstance(value, float))

@@ -69,16 +69,16 @@ def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run
     shown(last)
     seconds, speed = (0.0, 0.0), None
     if before.jobs:
-        begun = task.begun(held, before, shown)
+        watcher, learned = task.begun(held, before, shown)
         with ended_politely(), hiring(task) as offer:
             stop.listen()
             scheduler = Scheduler(
-                begun.config,
+                task.config.run,
                 offer,
                 jobs=before.jobs,
-                learned=begun.learned,
+                learned=learned,
                 units=len(units),
-                watch=begun.watch,
+                watch=watcher,
                 check=stop.check,
                 doing=task.doing,
             )

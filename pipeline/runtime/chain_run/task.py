@@ -53,15 +53,6 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """How workers begin: whom their statuses go to, how often, and what the run has learned."""
-
-    watch: Watcher
-    config: RunConfig
-    learned: LearnedState | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
     """`files`: those that people read. `labels` and `overspent`: see `Summary`."""
 
@@ -138,9 +129,9 @@ class Task(Protocol[Config]):
         """What each unit must reach. `found`: the record sequences of the units."""
         return Goal(targets=dict.fromkeys((unit.unit_id for unit in units), UnitTarget()))
 
-    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> Begun:
-        """What is needed before workers begin. May raise."""
-        return Begun(watch=watch, config=self.config.run)
+    def begun(self, held: HeldRun, before: RunState, watch: Watcher) -> tuple[Watcher, LearnedState | None]:
+        """Whom the statuses of workers go to, and what the run has learned before they begin. May raise."""
+        return watch, None
 
     def finished(
         self,

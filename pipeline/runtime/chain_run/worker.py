@@ -35,6 +35,14 @@ class LogOfChains(UnitLog):
         """The chains without results, by row."""
         raise NotImplementedError
 
+    def fail(self, row: int, chain: ChainText) -> None:
+        """Add the result of a chain that kills engines."""
+        raise NotImplementedError
+
+    def finished(self) -> Finished:
+        """What makes the unit whole when each chain has its results."""
+        return Finished(results={}, tally=None, readings=self.readings)
+
 
 Log = TypeVar("Log", bound=LogOfChains)
 
@@ -55,17 +63,13 @@ class EachChain(UnitWork[Log], Protocol[Log]):
         """Counts of results (`rollouts`), their tokens, and the work and the load of the engine, since its start."""
         ...
 
-    def fail(self, log: Log, row: int, chain: ChainText) -> None:
-        """Add the result of a chain that kills engines."""
-        ...
-
     async def add_results(self, log: Log, chains: Mapping[int, ChainText]) -> None:
         """Add the results of these chains as they arrive. Raises EngineDied."""
         ...
 
     def finished(self, log: Log) -> Finished:
         """What makes a unit whole of which each chain has its results."""
-        ...
+        return log.finished()
 
     async def start(self) -> str:
         model, capacity = await self.load()
@@ -80,7 +84,7 @@ class EachChain(UnitWork[Log], Protocol[Log]):
         if probe is not None:
             for row, chain in missing.items():
                 if chain.chain_id in probe.failed:
-                    self.fail(log, row, chain)
+                    log.fail(row, chain)
             missing = {row: chain for row, chain in missing.items() if chain.chain_id in probe.only}
         self._begun += 1
         self._planned += len(missing) * self.votes
@@ -119,9 +123,6 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
     async def open(self, storage: Storage, task: UnitTask, files: UnitFiles) -> "ChainLog[Result]":
         return ChainLog(files, task.unit_target, self, await asyncio.to_thread(unit_chains, storage, task.unit))
 
-    def fail(self, log: "ChainLog[Result]", row: int, chain: ChainText) -> None:
-        log.results.add((row, self.failed(chain)))
-
     async def add_results(self, log: "ChainLog[Result]", chains: Mapping[int, ChainText]) -> None:
         unanswered = len(chains)
         self.backpressure.ask(unanswered)
@@ -136,9 +137,6 @@ class ChainWork(EachChain["ChainLog[Result]"], Protocol[Result]):
                     self.backpressure.answer(len(results))
         finally:
             self.backpressure.answer(unanswered)
-
-    def finished(self, log: "ChainLog[Result]") -> Finished:
-        return Finished(results={}, tally=None, readings=log.readings)
 
 
 class ChainLog(LogOfChains, Generic[Result]):
@@ -159,6 +157,9 @@ class ChainLog(LogOfChains, Generic[Result]):
 
     def missing(self) -> dict[int, ChainText]:
         return {row: chain for row, chain in self._by_row.items() if row not in self.results.kept}
+
+    def fail(self, row: int, chain: ChainText) -> None:
+        self.results.add((row, self._work.failed(chain)))
 
     def _rows(self, results: Sequence[tuple[int, Result]]) -> pa.Table:
         by_row = dict(results)

@@ -129,15 +129,12 @@ class UnitSearches(LogOfChains):
     def missing(self) -> dict[int, ChainText]:
         return {row: search.problem for row, search in self.searches.items() if search.found is None}
 
-    def fail(self, row: int) -> None:
-        """Give a problem up that kills engines."""
-        search = self.searches[row]
-        answer = failure(search.problem.problem_id, row)
-        search.fail(answer)
+    def fail(self, row: int, chain: ChainText) -> None:
+        answer = failure(chain.problem_id, row)
+        self.searches[row].fail(answer)
         self._samples.add(answer)
 
     def finished(self) -> Finished:
-        """What makes the unit whole, when all searches have ended."""
         # Answers that follow a lost one, which is another text now.
         for table, asked in ((self._samples, "samples"), (self._scores, "scores")):
             unasked = {(row, key) for row, key in table.kept if key not in getattr(self.searches[row], asked)}

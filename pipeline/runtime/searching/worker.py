@@ -22,7 +22,6 @@ from pipeline.runtime.scoring.task import calibration_of, refuse_other
 from pipeline.runtime.searching.asking import policy_questions, scorer_questions
 from pipeline.runtime.searching.pieces import StepCutter
 from pipeline.runtime.searching.unit import UnitSearches
-from pipeline.runtime.unit_log import Finished
 from pipeline.runtime.worker import Snapshot, UnitTask
 from pipeline.scorers.base import ScoringEngine
 from pipeline.scorers.registry import open_scorer, scorer_for
@@ -87,15 +86,9 @@ class Searching(EachChain[UnitSearches]):
         chains = await asyncio.to_thread(unit_chains, storage, task.unit)
         return UnitSearches(self, search_problems(chains, self.config.data.separator), files, task.unit_target)
 
-    def fail(self, log: UnitSearches, row: int, chain: ChainText) -> None:
-        log.fail(row)
-
     async def add_results(self, log: UnitSearches, chains: Mapping[int, ChainText]) -> None:
         self.backpressure.ready(log.unit_id)
         await log.search(chains)
-
-    def finished(self, log: UnitSearches) -> Finished:
-        return log.finished()
 
     async def until(self, done: "asyncio.Future[None]") -> None:
         """Wait for `done`. Raises EngineDied when an engine stops working, or what a plug-in raises. A worker goes on after

@@ -11,13 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.__main__ import compose_label
 from pipeline.core.records import Verdict
 from pipeline.engines.registry import policy_for
 from tests.bench.loop.engine import TinyEngine
 from tests.bench.loop.problems import row
 from tests.conftest import write_rows
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 from tests.tiny.arithmetic import Exercise
 from tests.tiny.policy import SHORT
 

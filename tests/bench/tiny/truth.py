@@ -26,7 +26,6 @@ import numpy as np
 import torch
 from transformers import LlamaForCausalLM
 
-from pipeline.__main__ import compose_label
 from pipeline.config.label import LabelConfig
 from pipeline.core.records import UNGRADED, Finish, InputRow, Prefix, Problem, Reject, RowLocation, Verdict
 from pipeline.data.problems import read_row
@@ -36,6 +35,7 @@ from pipeline.graders.base import Checker
 from pipeline.graders.question import grade_at_once, grade_in_time, outcome_of
 from pipeline.graders.registry import checker_for
 from tests.bench.tiny.sampler import Sampler
+from tests.settings import compose_label
 from tests.tiny.arithmetic import Exercise, random_exercise
 from tests.tiny.policy import POLICIES, TinyPolicy
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import compose_label
 from pipeline.core.errors import InputError, RunConflict
 from pipeline.verifiers.settings import FactsConfig
 from tests.conftest import write_rows
 from tests.runtime.checking.runs import checked, frame, rows, settings
 from tests.runtime.in_process import label_in_process
+from tests.settings import compose_label
 from tests.verifiers.facts.tables import write_jsonl
 
 pytestmark = pytest.mark.slow

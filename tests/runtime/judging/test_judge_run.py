@@ -73,7 +73,7 @@ def test_answers_are_kept_from_a_judge_unless_it_may_see_them(run_dir: Path) -> 
 def test_an_estimate_counts_the_votes_and_writes_nothing(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = estimate(JudgeTask(settings(run_dir, tokens_per_second=100_000)))
     critiques = found.tables["critiques"]
-    assert (found.chains, found.sampled, critiques.num_rows) == (CHAINS, CHAINS, CHAINS * VOTES)
+    assert (found.sample.chains, found.sampled, critiques.num_rows) == (CHAINS, CHAINS, CHAINS * VOTES)
     assert found.seconds >= sum(each or 0 for each in critiques["n_tokens"].to_pylist()) / 100_000 * 0.9
     words = ["judge", f"run_dir={run_dir}", "judge=lab", "judge.name=a", "judge.lab.unparseable=1", "--estimate"]
     assert main(words) == 0

@@ -139,7 +139,7 @@ def test_an_estimate_counts_the_chains_and_writes_nothing(
     write_rows(input_file, [*rows(300), {"problem": "no steps"}])
     config = settings(input_file, tmp_path / "out", chains_per_second=5_000)
     found = estimate(ScoreTask(config))
-    assert (found.chains, found.steps, found.sampled, found.left_out.rows) == (300, 900, 256, 1)
+    assert (found.sample.chains, found.sample.steps, found.sampled, found.sample.left_out.rows) == (300, 900, 256, 1)
     # 256 chains at 5,000 a second, and no faster.
     assert found.seconds_of_sample >= 250 / 5_000
     assert found.seconds >= 250 / 5_000

@@ -281,7 +281,11 @@ def test_a_search_that_accepts_says_what_it_trusts(tmp_path: Path) -> None:
 def test_an_estimate_searches_a_sample_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = settings(tmp_path, [*sums(SearchTask.sample + 8), {"answer": "1"}], "search=beam", *SMALL)
     found = estimate(SearchTask(config))
-    assert (found.chains, found.sampled, found.left_out.rows) == (SearchTask.sample + 8, SearchTask.sample, 1)
+    assert (found.sample.chains, found.sampled, found.sample.left_out.rows) == (
+        SearchTask.sample + 8,
+        SearchTask.sample,
+        1,
+    )
     for name in ("policy_tokens", "scorer_computed"):
         assert sum(each or 0 for each in found.tables["searches"][name].to_pylist()) > 0
     assert found.seconds > 0
