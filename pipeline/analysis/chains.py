@@ -51,13 +51,12 @@ class Chains:
         return len(self.rows)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         from pipeline.analysis.report.terminal import print_chains
+        from pipeline.display.terminal import terminal
 
         if not self.rows:
             return "no chain"
-        console = Console(file=StringIO(), width=_WIDTH, highlight=False, force_jupyter=False)
+        console = terminal(file=StringIO(), width=_WIDTH, force_jupyter=False)
         print_chains(console, self.rows)
         assert isinstance(console.file, StringIO)
         return console.file.getvalue().strip("\n")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, console, interruptible, write_out
+from pipeline.cli.command import Command, interruptible, write_out
 from pipeline.cli.label import check_contradictions
 from pipeline.cli.workers import set_up_ray
 from pipeline.config.label import LabelConfig
@@ -87,13 +87,14 @@ def _plan(config: LabelConfig) -> int:
     from pipeline.analysis.plan.run import plan, proposed_setting
     from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
+    from pipeline.display.terminal import terminal
     from pipeline.engines.hub import hub_asked_once
     from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import stoppable
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
-    shown = console()
+    shown = terminal()
     try:
         with stoppable() as stop, LiveView(shown, config.plan.gpu_hour_price) as view, ExitStack() as hub:
             with suppress(PolicyError):  # the plan says why the policy cannot be loaded

@@ -16,8 +16,6 @@ from pipeline.core.formatting import plain_lines
 from pipeline.core.registry import Registry
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipeline.cli.workers import Work
 
 IMPORT_PAUSE_SECONDS = 0.01
@@ -107,13 +105,6 @@ def named_function(where: str) -> Callable[..., Any]:
 def imported(where: str) -> Callable[..., Any]:
     """The function of `module:name`, whose module is imported when it is called."""
     return lambda *arguments: named_function(where)(*arguments)
-
-
-def console() -> "Console":
-    """Standard output, for tables and colours."""
-    from rich.console import Console
-
-    return Console(highlight=False)
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipeline.cli.command import Command, console, interruptible, write_lines
+from pipeline.cli.command import Command, interruptible, write_lines
 from pipeline.cli.workers import Work
 from pipeline.config.grow import GrowConfig
 from pipeline.config.label import LabelConfig
@@ -14,8 +14,6 @@ from pipeline.core.formatting import format_count
 from pipeline.core.output import say
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipeline.core.progress import Summary
     from pipeline.runtime.driver import LabelTask
     from pipeline.runtime.grow import Grown, PlannedGrowth
@@ -48,9 +46,10 @@ def check_contradictions(config: LabelConfig) -> None:
 def _ended(config: LabelConfig, summary: "Summary") -> bool:
     from pipeline.analysis.report.run_data import first_chains, rejected_rows
     from pipeline.analysis.report.terminal import SHOWN_REJECTS, print_chains, print_rejects
+    from pipeline.display.terminal import terminal
     from pipeline.storage.location import storage_at
 
-    shown, storage = console(), storage_at(summary.run_dir)
+    shown, storage = terminal(), storage_at(summary.run_dir)
     if summary.totals.rejected:
         print_rejects(shown, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
     if config.run.show_chains:
@@ -58,28 +57,33 @@ def _ended(config: LabelConfig, summary: "Summary") -> bool:
             shown.print("\nof what is new:")
         print_chains(shown, first_chains(storage, config.run.show_chains, summary.first_new))
         shown.print()
-    return _summarized(config, summary, shown)
+    return _summarized(config, summary)
 
 
-def _summarized(config: LabelConfig, summary: "Summary", shown: "Console") -> bool:
+def _summarized(config: LabelConfig, summary: "Summary") -> bool:
     from pipeline.analysis.report.terminal import print_summary
+    from pipeline.display.terminal import print_lines, terminal
 
+    shown = terminal()
     print_summary(shown, summary)
     with interruptible():
-        with_report(config, summary, shown)
+        print_lines(shown, _reported(config, summary))
     return True
 
 
-def with_report(config: LabelConfig, summary: "Summary", shown: "Console | None" = None) -> "Summary":
-    """The same summary, after the page is written, where the settings want one. Its lines are printed to the console, if one is
-    given."""
-    from rich.console import Console
-
-    from pipeline.analysis.report.run_report import end_with_report
+def _reported(config: LabelConfig, summary: "Summary") -> Iterator[str]:
+    """The lines of the report. The page is written too, where the settings want one."""
+    from pipeline.analysis.report.run import ending_lines
     from pipeline.storage.location import storage_at
 
     changed = summary.units_done_now > 0
-    end_with_report(shown or Console(quiet=True), storage_at(summary.run_dir), page=config.run.report, changed=changed)
+    return ending_lines(storage_at(summary.run_dir), page=config.run.report, changed=changed)
+
+
+def with_report(config: LabelConfig, summary: "Summary") -> "Summary":
+    """The same summary, after the page is written, where the settings want one."""
+    for _ in _reported(config, summary):
+        pass
     return summary
 
 
@@ -139,7 +143,7 @@ def _growth_ended(config: GrowConfig, grown: "Grown") -> bool:
     if grown.planned is not None:
         write_lines(_planned_lines(grown.planned, config))
     write_lines(_promoted_lines(grown, config))
-    return _summarized(config, grown.summary, console())
+    return _summarized(config, grown.summary)
 
 
 def _growth_returned(config: GrowConfig, grown: "Grown") -> "GrownCounts":

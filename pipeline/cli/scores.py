@@ -4,7 +4,7 @@ alone."""
 from typing import TYPE_CHECKING, Any
 
 from pipeline.analysis.settings import AgreeConfig, CalibrateConfig, SelectConfig
-from pipeline.cli.command import Command, Here, console, imported, interruptible
+from pipeline.cli.command import Command, Here, imported, interruptible
 from pipeline.config.choices import Layout
 from pipeline.config.label import GradeConfig
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 def _select(config: SelectConfig) -> int:
     from pipeline.analysis.select.run import select
+    from pipeline.display.terminal import terminal
 
     with interruptible():
-        select(config, console())
+        select(config, terminal())
     return 0
 
 
@@ -49,17 +50,17 @@ of search=best_of_n, is what the others are compared with: the best of as many c
 
 
 def _show_agreement(config: AgreeConfig, found: Any) -> None:
-    if config.scores is None:
-        from pipeline.analysis.agree.render import print_agreement
-
-        print_agreement(found)
-        return
+    from pipeline.analysis.agree import label_tables, score_sections
     from pipeline.analysis.agree.run import page_path
-    from pipeline.analysis.agree.score_tables import print_scores
-    from pipeline.analysis.report.terminal import print_lines
+    from pipeline.display.terminal import print_lines, print_sections, print_tables, terminal
 
-    shown = console()
-    print_scores(shown, found)
+    shown = terminal()
+    if config.scores is None:
+        print_lines(shown, label_tables.count_lines(found))
+        print_tables(shown, label_tables.tables(found))
+        return
+    print_lines(shown, score_sections.lines(found))
+    print_sections(shown, score_sections.sections(found))
     page = page_path(config)
     ending = f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"
     print_lines(shown, ["", ending])
@@ -98,11 +99,12 @@ bound. page=FILE.html is a page of all figures, and is written beside out=FILE t
 
 def _show_calibration(config: CalibrateConfig, found: "CalibrationReport") -> None:
     from pipeline.analysis.calibrate.run import page_path
-    from pipeline.analysis.calibrate.tables import print_report
-    from pipeline.analysis.report.terminal import print_lines
+    from pipeline.analysis.calibrate.sections import lines, sections
+    from pipeline.display.terminal import print_lines, print_sections, terminal
 
-    shown = console()
-    print_report(shown, found)
+    shown = terminal()
+    print_lines(shown, lines(found))
+    print_sections(shown, sections(found))
     print_lines(shown, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
 
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.settings import ChainsConfig, ReportConfig, StatusConfig
-from pipeline.cli.command import Command, Here, console, interruptible, write_lines
+from pipeline.cli.command import Command, Here, interruptible, write_lines
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.missing_models import refuse_missing_folder
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 def _show_labels(_config: object, found: "RelabelResult") -> None:
     from pipeline.analysis.report.terminal import print_new_labels
+    from pipeline.display.terminal import terminal
 
-    print_new_labels(console(), found)
+    print_new_labels(terminal(), found)
 
 
 def _show_audit(_config: object, found: "AuditReport") -> int:
@@ -151,6 +152,7 @@ def _chains(config: ChainsConfig) -> int:
     from pipeline.core.formatting import format_count
     from pipeline.core.output import say
     from pipeline.core.tables import LABELS
+    from pipeline.display.terminal import terminal
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_run import stored_run
 
@@ -160,7 +162,7 @@ def _chains(config: ChainsConfig) -> int:
     if not found:
         say("no chain is labelled yet" if found is None else f"no chain has {config.where}")
     else:
-        print_chains(console(), found.rows)
+        print_chains(terminal(), found.rows)
         if len(found) < found.total:
             say(f"{len(found)} of {format_count(found.total, 'chain')}; limit={found.total} shows all")
     return 0
@@ -188,21 +190,22 @@ by consensus also disagree (a witness names another first error than Monte Carlo
 
 
 def _report(config: ReportConfig) -> int:
-    from pipeline.analysis.report.terminal import print_lines
+    from pipeline.display.terminal import print_lines, print_sections, terminal
 
-    shown = console()
+    shown = terminal()
     if len(config.run_dir) == 1:
         from pipeline.analysis.report.run import report
 
         with interruptible():
             lines = report(config)
     else:
-        from pipeline.analysis.compare.page import write_comparison
-        from pipeline.analysis.compare.tables import print_comparison
+        from pipeline.analysis.compare import sections
+        from pipeline.analysis.compare.run import write_comparison
 
         with interruptible():
             found, out = write_comparison(config)
-        print_comparison(shown, found)
+        print_lines(shown, sections.lines(found))
+        print_sections(shown, sections.sections(found))
         lines = ["", f"report    {out.resolve().as_uri()}"]
     print_lines(shown, lines)
     return 0

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.cli.command import console, imported, interruptible, named_function, write_lines
+from pipeline.cli.command import imported, interruptible, named_function, write_lines
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.output import say
 
@@ -65,8 +65,9 @@ class Work(Generic[Config, Found]):
     def do(self, config: Config, run: "Callable[[Config, Watcher], Found]") -> int:
         """Show the progress of `run`, and what came of it. Returns the exit code. Raises as `run` does."""
         from pipeline.analysis.report.terminal import LiveView
+        from pipeline.display.terminal import terminal
 
-        with LiveView(console(), *self.shown(config)) as view:
+        with LiveView(terminal(), *self.shown(config)) as view:
             found = run(config, view)
         return 0 if self.ended(config, found) else NOTHING_FOUND
 

@@ -35,11 +35,10 @@ def progress_view(*, shown: bool) -> Iterator[Watch]:
             raise
         view.end(DONE)
     else:
-        from rich.console import Console
-
         from pipeline.analysis.report.terminal import LiveView
+        from pipeline.display.terminal import terminal
 
-        with LiveView(Console(stderr=True, highlight=False)) as live:
+        with LiveView(terminal(stderr=True)) as live:
             yield live
 
 

@@ -7,18 +7,18 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from pipeline.analysis.compare.tables import print_comparison
-from rich.console import Console
 
 from pipeline.__main__ import main
 from pipeline.analysis.compare.comparison import Comparison, verdict
 from pipeline.analysis.compare.run import compare_runs
+from pipeline.analysis.compare.sections import lines, sections
 from pipeline.analysis.relabel import relabel
 from pipeline.config.changes import RelabelConfig
 from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.display.document import GENERATOR
+from pipeline.display.terminal import print_lines, print_sections, terminal
 from pipeline.engines import oracle
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -75,9 +75,10 @@ def compared(a: Path, b: Path) -> Comparison:
 
 
 def shown(found: Comparison) -> str:
-    console = Console(highlight=False, width=160)
+    console = terminal(width=160)
     with console.capture() as captured:
-        print_comparison(console, found)
+        print_lines(console, lines(found))
+        print_sections(console, sections(found))
     return captured.get()
 
 

@@ -4,14 +4,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from pipeline.__main__ import main
-from pipeline.analysis.report.run_report import end_with_report
+from pipeline.analysis.report.run import ending_lines
 from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.compose import compose
 from pipeline.cli.stored import REPORT
 from pipeline.core.errors import StoreError
+from pipeline.display.terminal import print_lines, terminal
 from pipeline.storage.local import LocalStorage
 from tests.library import Library
 
@@ -31,8 +31,8 @@ class Full(LocalStorage):
 
 
 def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:
-    output = Console(file=StringIO(), highlight=False, width=80)
-    end_with_report(output, storage, page=page, changed=changed)
+    output = terminal(file=StringIO(), width=80)
+    print_lines(output, ending_lines(storage, page=page, changed=changed))
     assert isinstance(output.file, StringIO)
     return output.file.getvalue().splitlines()
 

@@ -60,6 +60,11 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
     )
 
 
+def lines(report: ScoreAgreement) -> list[str]:
+    """What was compared, and what a reader must know of it."""
+    return [*count_lines(report), *listed(report), *(f"note      {remark}" for remark in remarks(report))]
+
+
 def sections(report: ScoreAgreement) -> tuple[Section, ...]:
     """The tables and charts, in order."""
     people, right, f1 = report.main.total, report.main.right_answers, _f1_chart(report)

@@ -24,11 +24,11 @@ WORDS = {
 def page_of(report: CalibrationReport, config: CalibrateConfig) -> Page:
     """The page, whose sections are also what the terminal shows."""
     before, after = report.total.before, report.total.after
-    lines = [line for line in count_lines(report) if line[:9].strip()]
+    counted = [line for line in count_lines(report) if line[:9].strip()]
     return Page(
         title=report.calibration.made_from.model or report.scores,
         kind=KIND,
-        details=tuple((line[:9].strip(), line[9:].strip()) for line in (*lines, *choice_lines(report))),
+        details=tuple((line[:9].strip(), line[9:].strip()) for line in (*counted, *choice_lines(report))),
         banners=tuple(map(sentence, report.remarks)),
         figures=(
             key_figure("ECE before", before.ece),
@@ -40,6 +40,11 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> Page:
         sections=(*sections(report), _maps(report)),
         foot=foot("calibrate", {"scores": config.scores, "run_dir": config.run_dir, "out": config.out}),
     )
+
+
+def lines(report: CalibrationReport) -> list[str]:
+    """What was read, what was chosen and why, and what a reader must know of it."""
+    return [*count_lines(report), *choice_lines(report), *(f"note      {remark}" for remark in report.remarks)]
 
 
 def sections(report: CalibrationReport) -> tuple[Section, ...]:
