@@ -23,7 +23,7 @@ from pipeline.cli.command import (
 )
 from pipeline.core.errors import Interrupted, StepvalueError, UnknownSetting, UsageError
 from pipeline.core.failpoints import arm
-from pipeline.core.formatting import listed, plain_lines
+from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
 
 
@@ -127,9 +127,9 @@ def _owners_named(name: str) -> Iterator[None]:
 
 def _print_error(line: str) -> None:
     # Not at the top: shells wait for the answers of `__complete`, which has no use for it.
-    from rich.console import Console
+    from pipeline.display.terminal import show, terminal
 
-    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(plain_lines(line))
+    show([line], terminal(stderr=True))
 
 
 def _parse(command: Command, arguments: Sequence[str]) -> Invocation:

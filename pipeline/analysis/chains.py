@@ -1,6 +1,6 @@
 """Chains of labelled steps for a reader: text in a terminal, HTML coloured by value in a notebook, and which chains to show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
@@ -8,9 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.consensus.kept import consensus_chains
+from pipeline.consensus.kept import consensus_chains, label_place, reason_text, witness_places
 from pipeline.core.errors import UsageError, first_line
+from pipeline.core.formatting import format_percent
 from pipeline.core.suggestions import nearest_keys
+from pipeline.display.document import Colour, Table
+from pipeline.display.terminal import show, terminal
 
 COLUMNS = {
     "drop": "the largest fall of the value from one step to the next",
@@ -39,6 +42,14 @@ _WIDTH = 120
 _LIGHTNESS = 85
 
 
+_MARKS = {1: "+", 0: "-", 2: "o", None: "?"}
+"""Of labels."""
+_COLOURS = {"+": Colour.right, "-": Colour.wrong, "o": Colour.accent, "?": Colour.uncertain}
+_CHECKED = {1: "holds", 0: "refuted", None: "not checked"}
+_WITHOUT_COUNTS = ("terminal", "unmeasured", "implied")
+_BAR = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Chains:
     """Rows of `labels`. `str()` is text as in the terminal. A notebook colours the steps by value: red for 0, green for 1."""
@@ -51,13 +62,11 @@ class Chains:
         return len(self.rows)
 
     def __str__(self) -> str:
-        from pipeline.analysis.report.terminal import print_chains
-        from pipeline.display.terminal import terminal
 
         if not self.rows:
             return "no chain"
         console = terminal(file=StringIO(), width=_WIDTH, force_jupyter=False)
-        print_chains(console, self.rows)
+        show(chain_tables(self.rows), console)
         assert isinstance(console.file, StringIO)
         return console.file.getvalue().strip("\n")
 
@@ -65,6 +74,85 @@ class Chains:
 
     def _repr_html_(self) -> str:
         return "".join(map(_chain, self.rows)) or "no chain"
+
+
+def chain_tables(chains: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """A table of each chain: the text, value, interval, counts and label of each step; of labels by consensus also what Monte
+    Carlo and the witnesses say."""
+    problem = None
+    for chain in chains:
+        outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
+        outcome += given_mark(chain["outcome"], chain["final_answer"])
+        agreed = chain.get("mc_label") is not None
+        said = "; ".join([outcome, *(first_errors(chain) if agreed else [])])
+        title = f"{chain['source_id'] or chain['chain_id']} ({said})"
+        if chain["problem_id"] != problem:
+            problem = chain["problem_id"]
+            root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
+            counts = _counts(chain["root_n_correct"], chain["root_n_rollouts"])
+            title = f"{chain['problem']}\nanswer {chain['gold_answer']}; value before step 1: {root}, {counts}\n{title}"
+        columns = ("steps", "value", "low", "high", "n_correct", "n_rollouts", "label", "origin")
+        rows = [
+            (
+                str(index),
+                text + (_opinions(chain, index) if agreed else ""),
+                _bar(value),
+                "" if low is None or origin == "terminal" else f"{low:.2f}-{high:.2f}",
+                origin if origin in _WITHOUT_COUNTS else _counts(correct, rollouts),
+                _MARKS[label],
+            )
+            for index, (text, value, low, high, correct, rollouts, label, origin) in enumerate(
+                zip(*(chain[name] for name in columns), strict=True), start=1
+            )
+        ]
+        heads = ("step", "text", "value", "interval", "correct", "label")
+        yield Table(title=title, heads=heads, rows=tuple(rows), words=len(heads), text=1, colours=_COLOURS)
+
+
+def given_mark(outcome: bool | None, final_answer: str | None) -> str:
+    """What follows the outcome of a chain that states no answer, so that its outcome is the one in the data."""
+    return ", as the data say" if outcome is not None and final_answer is None else ""
+
+
+def first_errors(chain: Mapping[str, Any]) -> list[str]:
+    """Of a row of labels by consensus: why it has no labels, and the first error that Monte Carlo and each witness name."""
+    out = chain["left_out"]
+    places = {"Monte Carlo": label_place(chain["mc_label"]), **witness_places(chain["opinions"])}
+    named = {None: "unknown", 0: "none"}
+    errors = (f"{name} {named.get(place, f'step {place}')}" for name, place in places.items())
+    return [*([] if out is None else [f"left out: {reason_text(out)}"]), f"first error: {', '.join(errors)}"]
+
+
+def _opinions(chain: Mapping[str, Any], step: int) -> str:
+    """A line on what Monte Carlo alone and the witnesses say of a step: its label, the shares of votes that name it as the
+    first error, and P(no error so far)."""
+    parts = [
+        f"{each['witness']} {_CHECKED[each['steps'][step - 1]]}"
+        if each["steps"] is not None
+        else f"{each['witness']} {format_percent(each['first_error'][step - 1])}"
+        for each in chain["opinions"]
+        if each["steps"] is not None or each["first_error"][step - 1]
+    ]
+    free = chain["p_error_free"]
+    sure = [] if free is None else [f"no error so far {free[step - 1]:.2f}"]
+    return "\n" + ", ".join([f"Monte Carlo {_MARKS[chain['mc_label'][step - 1]]}", *parts, *sure])
+
+
+def _estimate(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None or low is None or high is None:
+        return "unknown"
+    return f"{value:.2f} ({low:.2f}-{high:.2f})"
+
+
+def _counts(correct: int, rollouts: int) -> str:
+    return f"{correct}/{rollouts}"
+
+
+def _bar(value: float | None) -> str:
+    if value is None:
+        return "-"
+    full = round(value * _BAR)
+    return f"{value:.2f} {'█' * full}{'·' * (_BAR - full)}"
 
 
 def chosen(labels: pl.DataFrame, count: int, where: str | pl.Expr | None) -> Chains:
@@ -114,8 +202,6 @@ def measured(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chain(row: dict[str, Any]) -> str:
-    from pipeline.analysis.report.terminal import first_errors, given_mark
-
     outcome = {True: "right", False: "wrong", None: "outcome unknown"}[row["outcome"]]
     outcome += given_mark(row["outcome"], row["final_answer"])
     agreed = row.get("mc_label") is not None

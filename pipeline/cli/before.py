@@ -83,20 +83,19 @@ def _plan(config: LabelConfig) -> int:
     check_output_file("plan.out", out)
     refuse_foreign("plan.out", out, MARK, "plan")
     set_up_ray(config.cluster.address)
-    from pipeline.analysis.plan.render import print_plan
+    from pipeline.analysis.plan.render import plan_parts
     from pipeline.analysis.plan.run import plan, proposed_setting
-    from pipeline.analysis.report.terminal import LiveView
     from pipeline.data.rows import input_files
-    from pipeline.display.terminal import terminal
+    from pipeline.display.live import LiveView
+    from pipeline.display.terminal import show, terminal
     from pipeline.engines.hub import hub_asked_once
     from pipeline.engines.registry import policy_for
     from pipeline.runtime.actors import ray_workers
     from pipeline.runtime.stop import stoppable
 
     refuse_overwriting({"plan.out": out}, input_files(config.data.path))
-    shown = terminal()
     try:
-        with stoppable() as stop, LiveView(shown, config.plan.gpu_hour_price) as view, ExitStack() as hub:
+        with stoppable() as stop, LiveView(terminal(), config.plan.gpu_hour_price) as view, ExitStack() as hub:
             with suppress(PolicyError):  # the plan says why the policy cannot be loaded
                 if policy_for(config.policy).needs(1.0).hub_names:
                     hub.enter_context(hub_asked_once())
@@ -113,7 +112,7 @@ def _plan(config: LabelConfig) -> int:
         raise Interrupted("interrupted; nothing was written: start the same command again") from error
     with atomic_file(out) as file:
         file.write(encode_forecast(forecast))
-    print_plan(shown, forecast, out, proposal)
+    show(plan_parts(forecast, out, proposal))
     return 0
 
 

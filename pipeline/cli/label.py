@@ -44,30 +44,29 @@ def check_contradictions(config: LabelConfig) -> None:
 
 
 def _ended(config: LabelConfig, summary: "Summary") -> bool:
+    from pipeline.analysis.chains import chain_tables
     from pipeline.analysis.report.run_data import first_chains, rejected_rows
-    from pipeline.analysis.report.terminal import SHOWN_REJECTS, print_chains, print_rejects
-    from pipeline.display.terminal import terminal
+    from pipeline.analysis.report.run_lines import SHOWN_REJECTS, reject_lines
+    from pipeline.display.terminal import show
     from pipeline.storage.location import storage_at
 
-    shown, storage = terminal(), storage_at(summary.run_dir)
+    storage = storage_at(summary.run_dir)
     if summary.totals.rejected:
-        print_rejects(shown, rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
+        show(reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir))
     if config.run.show_chains:
         if summary.first_new:
-            shown.print("\nof what is new:")
-        print_chains(shown, first_chains(storage, config.run.show_chains, summary.first_new))
-        shown.print()
+            show(["\nof what is new:"])
+        show([*chain_tables(first_chains(storage, config.run.show_chains, summary.first_new)), ""])
     return _summarized(config, summary)
 
 
 def _summarized(config: LabelConfig, summary: "Summary") -> bool:
-    from pipeline.analysis.report.terminal import print_summary
-    from pipeline.display.terminal import print_lines, terminal
+    from pipeline.analysis.report.run_lines import summary_lines
+    from pipeline.display.terminal import show
 
-    shown = terminal()
-    print_summary(shown, summary)
+    show(summary_lines(summary))
     with interruptible():
-        print_lines(shown, _reported(config, summary))
+        show(_reported(config, summary))
     return True
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def _select(config: SelectConfig) -> int:
     from pipeline.analysis.select.run import select
-    from pipeline.display.terminal import terminal
+    from pipeline.display.terminal import show
 
     with interruptible():
-        select(config, terminal())
+        show(select(config))
     return 0
 
 
@@ -52,18 +52,14 @@ of search=best_of_n, is what the others are compared with: the best of as many c
 def _show_agreement(config: AgreeConfig, found: Any) -> None:
     from pipeline.analysis.agree import label_tables, score_sections
     from pipeline.analysis.agree.run import page_path
-    from pipeline.display.terminal import print_lines, print_sections, print_tables, terminal
+    from pipeline.display.terminal import show
 
-    shown = terminal()
     if config.scores is None:
-        print_lines(shown, label_tables.count_lines(found))
-        print_tables(shown, label_tables.tables(found))
+        show([*label_tables.count_lines(found), *label_tables.tables(found)])
         return
-    print_lines(shown, score_sections.lines(found))
-    print_sections(shown, score_sections.sections(found))
     page = page_path(config)
     ending = f"page      {page.resolve().as_uri()}" if page else "page=FILE.html makes a page of these figures"
-    print_lines(shown, ["", ending])
+    show([*score_sections.lines(found), *score_sections.sections(found), "", ending])
 
 
 AGREE = Command(
@@ -100,12 +96,10 @@ bound. page=FILE.html is a page of all figures, and is written beside out=FILE t
 def _show_calibration(config: CalibrateConfig, found: "CalibrationReport") -> None:
     from pipeline.analysis.calibrate.run import page_path
     from pipeline.analysis.calibrate.sections import lines, sections
-    from pipeline.display.terminal import print_lines, print_sections, terminal
+    from pipeline.display.terminal import show
 
-    shown = terminal()
-    print_lines(shown, lines(found))
-    print_sections(shown, sections(found))
-    print_lines(shown, ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"])
+    ending = ["", f"written   {config.out}", f"page      {page_path(config).resolve().as_uri()}"]
+    show([*lines(found), *sections(found), *ending])
 
 
 CALIBRATE = Command(

@@ -15,16 +15,19 @@ from pipeline.export.settings import ExportConfig
 from pipeline.train.settings import EMBEDDED, TrainConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.analysis.audit.run import AuditReport
     from pipeline.core.progress import RelabelResult
+    from pipeline.display.document import Part
     from pipeline.export.result import ExportResult
 
 
 def _show_labels(_config: object, found: "RelabelResult") -> None:
-    from pipeline.analysis.report.terminal import print_new_labels
-    from pipeline.display.terminal import terminal
+    from pipeline.analysis.report.run_lines import new_label_lines
+    from pipeline.display.terminal import show
 
-    print_new_labels(terminal(), found)
+    show(new_label_lines(found))
 
 
 def _show_audit(_config: object, found: "AuditReport") -> int:
@@ -147,12 +150,11 @@ life every 10 seconds. On its own machine a dead start is known by its process, 
 def _chains(config: ChainsConfig) -> int:
     import polars as pl
 
-    from pipeline.analysis.chains import chosen
-    from pipeline.analysis.report.terminal import print_chains
+    from pipeline.analysis.chains import chain_tables, chosen
     from pipeline.core.formatting import format_count
     from pipeline.core.output import say
     from pipeline.core.tables import LABELS
-    from pipeline.display.terminal import terminal
+    from pipeline.display.terminal import show
     from pipeline.storage.location import storage_at
     from pipeline.storage.stored_run import stored_run
 
@@ -162,7 +164,7 @@ def _chains(config: ChainsConfig) -> int:
     if not found:
         say("no chain is labelled yet" if found is None else f"no chain has {config.where}")
     else:
-        print_chains(terminal(), found.rows)
+        show(chain_tables(found.rows))
         if len(found) < found.total:
             say(f"{len(found)} of {format_count(found.total, 'chain')}; limit={found.total} shows all")
     return 0
@@ -190,24 +192,22 @@ by consensus also disagree (a witness names another first error than Monte Carlo
 
 
 def _report(config: ReportConfig) -> int:
-    from pipeline.display.terminal import print_lines, print_sections, terminal
+    from pipeline.display.terminal import show
 
-    shown = terminal()
+    parts: Sequence[Part]
     if len(config.run_dir) == 1:
         from pipeline.analysis.report.run import report
 
         with interruptible():
-            lines = report(config)
+            parts = report(config)
     else:
         from pipeline.analysis.compare import sections
         from pipeline.analysis.compare.run import write_comparison
 
         with interruptible():
             found, out = write_comparison(config)
-        print_lines(shown, sections.lines(found))
-        print_sections(shown, sections.sections(found))
-        lines = ["", f"report    {out.resolve().as_uri()}"]
-    print_lines(shown, lines)
+        parts = [*sections.lines(found), *sections.sections(found), "", f"report    {out.resolve().as_uri()}"]
+    show(parts)
     return 0
 
 

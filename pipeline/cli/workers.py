@@ -64,7 +64,7 @@ class Work(Generic[Config, Found]):
 
     def do(self, config: Config, run: "Callable[[Config, Watcher], Found]") -> int:
         """Show the progress of `run`, and what came of it. Returns the exit code. Raises as `run` does."""
-        from pipeline.analysis.report.terminal import LiveView
+        from pipeline.display.live import LiveView
         from pipeline.display.terminal import terminal
 
         with LiveView(terminal(), *self.shown(config)) as view:

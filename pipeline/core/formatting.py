@@ -1,7 +1,6 @@
 """Formats the status of a run, as one line or as named items, and numbers, counted nouns, durations and shares. Pure."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from math import floor, log10
 
 from pipeline.core.progress import Pace, Status, Verdicts
@@ -144,11 +143,6 @@ def listed(names: Sequence[str]) -> str:
 def first_of(names: Sequence[str]) -> str:
     """The first name, and the number of further names."""
     return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
-
-
-def format_time(seconds: float) -> str:
-    """A point in time, given in seconds since 1970, as date and minute in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def format_duration(seconds: float) -> str:

@@ -25,13 +25,17 @@ class Figure:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of texts, one text per head. Columns after the first `words` ones are numbers and aligned to the right. `title`: of
-    a table that stands alone; `caption`: what a reader must know of its cells."""
+    a table that stands alone; `caption`: what a reader must know of its cells. `text`: the column that takes the width that is
+    left, and is wrapped. `colours`: of cells with these texts.
+    """
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     caption: str = ""
     words: int = 1
+    text: int | None = None
+    colours: Mapping[str, "Colour"] = field(default_factory=dict)
 
 
 class Kind(Enum):
@@ -137,6 +141,10 @@ class Section:
     intro: str = ""
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+
+
+Part = str | Table | Section
+"""What a command prints, piece by piece: lines, tables, and sections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

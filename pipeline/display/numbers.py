@@ -12,11 +12,12 @@ def number(value: float | None, digits: int = 2, sign: str = "") -> str:
     return NONE if value is None else f"{value:{sign if round(value, digits) else ''}z.{digits}f}"
 
 
-def reach(figure: Interval, digits: int = 2, sign: str = "", between: str = "-") -> str:
-    """The interval alone, such as `0.44-0.60`; empty without one."""
+def reach(figure: Interval, digits: int = 2, sign: str = "") -> str:
+    """The interval alone, such as `0.44-0.60`, or `-0.10 to 0.30` where it may begin below 0; empty without one."""
     if figure.low is None or figure.high is None:
         return ""
-    return f"{number(figure.low, digits, sign)}{' to ' if sign else between}{number(figure.high, digits, sign)}"
+    between = " to " if sign or figure.low < 0 else "-"
+    return f"{number(figure.low, digits, sign)}{between}{number(figure.high, digits, sign)}"
 
 
 def interval(figure: Interval, digits: int = 2, sign: str = "") -> str:
@@ -51,5 +52,5 @@ def key_figure(name: str, figure: Interval, reading: str | None = None) -> Figur
     return Figure(
         name=name,
         value=number(figure.value, 3),
-        reading=reach(figure, 3, between=" to ") if reading is None else reading,
+        reading=reach(figure, 3) if reading is None else reading,
     )

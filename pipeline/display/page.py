@@ -13,13 +13,13 @@ import re
 import shlex
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from pipeline import __version__
-from pipeline.core.formatting import format_time
 from pipeline.display.document import Chart, Page
 from pipeline.display.drawing import cleaned, drawn
 
@@ -29,6 +29,11 @@ _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
 _TAG = re.compile("<[^>]*>")
 _LONG_FRACTION = re.compile(r"(\d\.\d{2})\d+")
+
+
+def format_time(seconds: float) -> str:
+    """A point in time, given in seconds since 1970, as date and minute in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:

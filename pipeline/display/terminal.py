@@ -1,6 +1,6 @@
-"""Documents on a terminal: lines and tables, without what a terminal would execute."""
+"""A document on a terminal, without what a terminal would execute."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +9,19 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pipeline.core.formatting import plain_lines
-from pipeline.display.document import Section, Table
+from pipeline.display.document import Colour, Kind, Part, Section, Table
 
+_STYLES = {
+    Colour.right: "green",
+    Colour.wrong: "red",
+    Colour.accent: "blue",
+    Colour.uncertain: "yellow",
+    Colour.text: "",
+}
+_READ = (Kind.points, Kind.lines, Kind.bars)
+"""Charts whose numbers are few enough to be read."""
+_TEXT = 24
+"""Columns that a text has at least."""
 _WIDTH = 160
 """No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 
@@ -20,36 +31,54 @@ def terminal(**options: Any) -> Console:
     return Console(highlight=False, markup=False, **options)
 
 
-def print_lines(console: Console, lines: Iterable[str]) -> None:
-    """Print lines without control characters and without wrapping."""
-    for line in lines:
-        console.print(Text(plain_lines(line)), soft_wrap=True)
+def show(parts: Iterable[Part], console: Console | None = None) -> None:
+    """Print the parts of a document, on standard output if no console is given. Lines are not wrapped, and no cell of a table
+    is cut or wrapped but a text."""
+    shown = console or terminal()
+    for part in parts:
+        if isinstance(part, str):
+            shown.print(Text(plain_lines(part)), soft_wrap=True)
+        elif isinstance(part, Section):
+            show(_tables(part), shown)
+        else:
+            _print(part, shown)
 
 
-def print_tables(console: Console, tables: Iterable[Table]) -> None:
-    """Print each table below its title. No cell is cut or wrapped."""
-    console.width = max(console.width, _WIDTH)
+def _tables(section: Section) -> Iterator[Part]:
+    """The tables of a section, and the numbers of those charts that have a number for each name or group."""
+    numbers = [replace(chart.numbers, title=chart.title) for chart in section.charts if chart.kind in _READ]
+    tables = [*section.tables, *numbers]
+    if tables and not tables[0].title and tables[0].heads[0].lower() != section.heading.lower():
+        tables[0] = replace(tables[0], title=section.heading)
     for table in tables:
-        console.print()
-        if table.title:
-            print_lines(console, [table.title])
-        console.print(_as_rich(table))
-        if table.caption:
-            print_lines(console, [table.caption])
+        if not table.title:
+            yield ""
+        yield table
 
 
-def print_sections(console: Console, sections: Iterable[Section]) -> None:
-    """Print the tables of sections, and the numbers of their charts."""
-    for section in sections:
-        titled = [table if table.title else replace(table, title=section.heading) for table in section.tables[:1]]
-        numbers = [replace(chart.numbers, title=chart.title) for chart in section.charts]
-        print_tables(console, [*titled, *section.tables[1:], *numbers])
+def _print(table: Table, shown: Console) -> None:
+    if table.title:
+        show(["", table.title], shown)
+    width = shown.width
+    if table.text is None:
+        shown.width = max(width, _WIDTH)
+    shown.print(_as_rich(table))
+    shown.width = width
+    if table.caption:
+        show([table.caption], shown)
 
 
 def _as_rich(table: Table) -> RichTable:
-    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    made = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at, head in enumerate(table.heads):
-        shown.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)
+        if at == table.text:
+            made.add_column(head, overflow="fold", min_width=_TEXT, ratio=1)
+        else:
+            made.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)
     for row in table.rows:
-        shown.add_row(*(Text(plain_lines(cell)) for cell in row))
-    return shown
+        made.add_row(*(Text(plain_lines(cell), style=_style(table, cell)) for cell in row))
+    return made
+
+
+def _style(table: Table, cell: str) -> str:
+    return _STYLES[table.colours[cell]] if cell in table.colours else ""

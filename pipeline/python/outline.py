@@ -37,14 +37,14 @@ def stored_summary(run: StoredRun, called: Summary | None) -> Summary:
 def rejects(storage: Storage) -> list[str]:
     """Why rows were rejected, and the first of them, as the command line says it. Raises StoreError."""
     from pipeline.analysis.report.run_data import rejected_rows
-    from pipeline.analysis.report.terminal import SHOWN_REJECTS, reject_lines
+    from pipeline.analysis.report.run_lines import SHOWN_REJECTS, reject_lines
 
     return reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
 
 
 def run_lines(run: StoredRun, summary: Summary, labels: pl.LazyFrame | None) -> Iterator[str]:
     """The important lines of a run. `labels`: its current labels; None where there are none yet. Raises StoreError."""
-    from pipeline.analysis.report.terminal import totals_lines
+    from pipeline.analysis.report.run_lines import totals_lines
     from pipeline.engines.registry import made_up_text
 
     yield from totals_lines(summary.totals)

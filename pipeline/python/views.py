@@ -35,7 +35,7 @@ def progress_view(*, shown: bool) -> Iterator[Watch]:
             raise
         view.end(DONE)
     else:
-        from pipeline.analysis.report.terminal import LiveView
+        from pipeline.display.live import LiveView
         from pipeline.display.terminal import terminal
 
         with LiveView(terminal(stderr=True)) as live:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from pipeline.core.errors import BudgetSpent, Interrupted, StoreError
-from pipeline.core.progress import Status
+from pipeline.core.progress import ProgressHistory, Status
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.location import without_durability
@@ -22,7 +22,6 @@ from pipeline.storage.starts import (
     FAILED,
     INTERRUPTED,
     LIMITED,
-    ProgressHistory,
     Start,
     new_start_id,
     this_process,

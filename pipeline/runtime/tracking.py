@@ -22,10 +22,10 @@ from pipeline.config.label import LabelConfig
 from pipeline.config.recorded_settings import flatten_settings
 from pipeline.core.errors import Name, UsageError
 from pipeline.core.output import say
-from pipeline.core.progress import Pace, Status, pace
+from pipeline.core.progress import Pace, ProgressHistory, Status, pace
 from pipeline.storage.location import last_part
 from pipeline.storage.objects import SCHEME_END
-from pipeline.storage.starts import TRACKED, ProgressHistory
+from pipeline.storage.starts import TRACKED
 
 TRACK = Name("run.track")
 END_SECONDS = 30.0

@@ -30,10 +30,6 @@ ADVISORY = (FOLDER, REPORT, PLAN, TRACKED)
 _TREE, _HTML = "tree-", ".html"
 READ = 1000
 """Largest number of starts that are read. Of more starts, the last ones are read."""
-MOST = 600
-"""Largest number of samples of a start."""
-EVERY_SECONDS = 1.0
-"""Shortest time between two samples. It doubles each time that there are too many samples."""
 DONE = "done"
 INTERRUPTED = "interrupted"
 FAILED = "failed"
@@ -42,45 +38,6 @@ _KIND = "start"
 _RANDOM_BYTES = 4
 _ENDED = "ZX"
 """States of processes that have ended (zombie, dead)."""
-
-
-class ProgressHistory:
-    """The progress of a start over time in at most `MOST` `samples`. The last sample is always the latest. When there would be
-    more, every other sample is removed."""
-
-    def __init__(self) -> None:
-        self._samples: list[SpeedSample] = []
-        self._every = EVERY_SECONDS
-
-    @property
-    def samples(self) -> tuple[SpeedSample, ...]:
-        return tuple(self._samples)
-
-    def take(self, status: Status, seconds: float) -> None:
-        """Record the status after `seconds`, which never decrease."""
-        sample = _sample(status, seconds)
-        if len(self._samples) > 1 and self._samples[-1].seconds - self._samples[-2].seconds < self._every:
-            self._samples[-1] = sample
-        else:
-            self._samples.append(sample)
-        if len(self._samples) > MOST:
-            self._every *= 2
-            self._samples = [*self._samples[:-1:2], sample]
-
-
-def _sample(status: Status, seconds: float) -> SpeedSample:
-    return SpeedSample(
-        seconds=round(seconds, 3),
-        units_done=status.units_done,
-        prefixes_decided=status.prefixes_decided,
-        rollouts=status.rollouts,
-        tokens=status.tokens,
-        running=status.load.running,
-        waiting=status.load.waiting,
-        grading=status.load.grading,
-        workers=status.workers,
-        device_seconds=round(status.device_seconds, 3),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

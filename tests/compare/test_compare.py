@@ -18,7 +18,7 @@ from pipeline.config.choices import LabelRule
 from pipeline.core.errors import EngineDied, UsageError
 from pipeline.core.formatting import format_unfinished
 from pipeline.display.document import GENERATOR
-from pipeline.display.terminal import print_lines, print_sections, terminal
+from pipeline.display.terminal import show, terminal
 from pipeline.engines import oracle
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
@@ -77,8 +77,7 @@ def compared(a: Path, b: Path) -> Comparison:
 def shown(found: Comparison) -> str:
     console = terminal(width=160)
     with console.capture() as captured:
-        print_lines(console, lines(found))
-        print_sections(console, sections(found))
+        show([*lines(found), *sections(found)], console)
     return captured.get()
 
 

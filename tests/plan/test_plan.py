@@ -9,10 +9,11 @@ from rich.console import Console
 
 from pipeline.__main__ import main
 from pipeline.analysis.plan.pilot import ATTACH_SECONDS
-from pipeline.analysis.plan.render import print_plan
+from pipeline.analysis.plan.render import plan_parts
 from pipeline.analysis.plan.run import proposed_setting
 from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Range
+from pipeline.display.terminal import show
 from pipeline.engines import hub
 from tests import models
 from tests.plan.planning import labelled, planned, problems
@@ -108,7 +109,7 @@ def test_without_the_tokenizer_tokens_are_estimated_from_characters(tmp_path: Pa
     for name in ("prompt_tokens", "distinct_prompt_tokens"):
         assert 2 < getattr(counted.planned, name) / getattr(forecast.planned, name) < 4
     shown = io.StringIO()
-    print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
+    show(plan_parts(forecast, Path("plan.json")), Console(file=shown, width=80, highlight=False))
     assert forecast.planned.estimated in shown.getvalue()
     assert (forecast.planned.context, forecast.planned.too_long) == (None, None)
     assert "95 of 100" not in shown.getvalue()
@@ -162,7 +163,7 @@ def test_how_a_plan_is_reported_in_a_narrow_terminal(tmp_path: Path) -> None:
     settings = ["plan.pilot=false", "plan.tokens_per_second=1e3", "plan.gpu_hour_price=1.5"]
     forecast = planned(tmp_path, [*problems(40), {"problem": ""}], *settings)
     shown = io.StringIO()
-    print_plan(Console(file=shown, width=80, highlight=False), forecast, Path("plan.json"))
+    show(plan_parts(forecast, Path("plan.json")), Console(file=shown, width=80, highlight=False))
     assert shown.getvalue() == GOLDEN
 
 
@@ -188,7 +189,7 @@ def test_two_engines_on_a_gpu_are_proposed_for_small_models(
 def test_a_proposal_is_printed_below_the_plan(tmp_path: Path) -> None:
     forecast = planned(tmp_path, problems(4), "plan.pilot=false", "plan.tokens_per_second=1e3")
     shown = io.StringIO()
-    print_plan(Console(file=shown, width=200, highlight=False), forecast, Path("plan.json"), "two engines")
+    show(plan_parts(forecast, Path("plan.json"), "two engines"), Console(file=shown, width=200, highlight=False))
     assert shown.getvalue().endswith("faster    two engines\n")
 
 

@@ -11,7 +11,7 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.cli.compose import compose
 from pipeline.cli.stored import REPORT
 from pipeline.core.errors import StoreError
-from pipeline.display.terminal import print_lines, terminal
+from pipeline.display.terminal import show, terminal
 from pipeline.storage.local import LocalStorage
 from tests.library import Library
 
@@ -32,7 +32,7 @@ class Full(LocalStorage):
 
 def shown(storage: LocalStorage, *, page: bool = True, changed: bool = True) -> list[str]:
     output = terminal(file=StringIO(), width=80)
-    print_lines(output, ending_lines(storage, page=page, changed=changed))
+    show(ending_lines(storage, page=page, changed=changed), output)
     assert isinstance(output.file, StringIO)
     return output.file.getvalue().splitlines()
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipeline.analysis.report import terminal
-from pipeline.analysis.report.terminal import LiveView, panel
 from pipeline.core.progress import Load, Pace, Status, Verdicts
+from pipeline.display import live
+from pipeline.display.live import LiveView, panel
 from tests.report.test_terminal import printed
 
 FULL = Status(
@@ -131,7 +131,7 @@ def lines_of_a_start(monkeypatch: pytest.MonkeyPatch, *shown: tuple[int, Status]
     """What a log gets of statuses at these seconds; each is shown again every 5 seconds until the next one."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
-    monkeypatch.setattr(terminal, "time", clock)
+    monkeypatch.setattr(live, "time", clock)
     output = console(terminal=False)
     with LiveView(output) as view:
         for (begin, status), (end, _) in pairwise(shown):

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipeline.__main__ import main
+from pipeline.analysis.chains import chain_tables
 from pipeline.analysis.report.run_data import RejectedRows
+from pipeline.analysis.report.run_lines import new_label_lines, reject_lines, speed_lines, summary_lines
 from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
-from pipeline.analysis.report.terminal import print_chains, print_new_labels, print_rejects, print_summary, speed_lines
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Reject, RejectReason, RowLocation, Tally, Totals
+from pipeline.display.terminal import show
 from pipeline.engines.architectures import architecture_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
@@ -66,7 +68,7 @@ def chain(**changes: object) -> dict[str, Any]:
 
 def shown(*chains: Mapping[str, Any], terminal: bool = False) -> str:
     output = console(terminal=terminal)
-    print_chains(output, chains)
+    show(chain_tables(chains), output)
     return printed(output)
 
 
@@ -128,7 +130,7 @@ REJECTED = [reject("/data/my.jsonl", number, f"Row {number}. Name the column.") 
 )
 def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(counts: dict[str, int], rest: str) -> None:
     output = console()
-    print_rejects(output, RejectedRows(counts=counts, first=tuple(REJECTED)), "out")
+    show(reject_lines(RejectedRows(counts=counts, first=tuple(REJECTED)), "out"), output)
     heading, *rows, last = printed(output).splitlines()
     assert heading == f"rejected  {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
     assert [row.strip() for row in rows] == [
@@ -140,7 +142,7 @@ def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(count
 @given(our.any_text)
 def test_no_text_of_a_reject_brings_a_control_character_or_a_line(text: str) -> None:
     output = console()
-    print_rejects(output, RejectedRows(counts={"bad_text": 1}, first=(reject(text, 1, text * 50),)), "out")
+    show(reject_lines(RejectedRows(counts={"bad_text": 1}, first=(reject(text, 1, text * 50),)), "out"), output)
     shown_lines = printed(output).splitlines()
     assert len(shown_lines) == 3
     assert all(line.isprintable() for line in shown_lines)
@@ -197,21 +199,19 @@ def summary(
     throughput: Throughput | None = None,
 ) -> str:
     output = console()
-    print_summary(
-        output,
-        Summary(
-            run_dir="/runs/[red]a",
-            tally=totals.tally,
-            units=40,
-            units_done_now=units_done_now,
-            added=Tally(rollouts=2_800, tokens=280_000),
-            seconds_starting=12.4,
-            seconds_working=100.0,
-            damaged=damaged,
-            labels=labels,
-            throughput=throughput,
-        ),
+    found = Summary(
+        run_dir="/runs/[red]a",
+        tally=totals.tally,
+        units=40,
+        units_done_now=units_done_now,
+        added=Tally(rollouts=2_800, tokens=280_000),
+        seconds_starting=12.4,
+        seconds_working=100.0,
+        damaged=damaged,
+        labels=labels,
+        throughput=throughput,
     )
+    show(summary_lines(found), output)
     return printed(output)
 
 
@@ -269,25 +269,23 @@ def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> No
 
 def test_what_was_made_of_labels_is_reported_in_counts() -> None:
     output = console()
-    print_new_labels(
-        output,
-        RelabelResult(
-            run_dir="/runs/[red]a",
-            number=3,
-            chains=1_000,
-            labels=5_000,
-            labels_changed=1_234,
-            rollouts=40_000,
-            verdict_changes=Counter({"no_answer to correct, of another answer in the text": 7}),
-        ),
+    found = RelabelResult(
+        run_dir="/runs/[red]a",
+        number=3,
+        chains=1_000,
+        labels=5_000,
+        labels_changed=1_234,
+        rollouts=40_000,
+        verdict_changes=Counter({"no_answer to correct, of another answer in the text": 7}),
     )
+    show(new_label_lines(found), output)
     assert printed(output) == (
         "verdicts  7 of 40,000 changed\n          7 from no_answer to correct, of another answer in the text\n"
         "labels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
         "edition   3 is new and holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
     output = console()
-    print_new_labels(output, RelabelResult(run_dir="/runs/a"))
+    show(new_label_lines(RelabelResult(run_dir="/runs/a")), output)
     assert printed(output) == "Nothing to do: the labels already have these settings.\n"
 
 

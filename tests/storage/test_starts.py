@@ -12,14 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import StoreError
-from pipeline.core.progress import Load, Status, Verdicts
+from pipeline.core.progress import MOST, Load, ProgressHistory, Status, Verdicts
 from pipeline.storage import starts
 from pipeline.storage.disk import OsDisk
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import (
     FOLDER,
-    MOST,
-    ProgressHistory,
     Start,
     Starts,
     new_start_id,

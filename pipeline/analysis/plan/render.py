@@ -1,39 +1,33 @@
-"""Prints a plan in the terminal."""
+"""A plan as the terminal shows it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from rich.console import Console
 
 from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range, StartCost
 from pipeline.core.formatting import format_count, format_duration, format_number
 from pipeline.core.progress import SECONDS_PER_HOUR
-from pipeline.display.document import Table
-from pipeline.display.terminal import print_lines, print_tables
+from pipeline.display.document import Part, Table
 
 _SHOWN_UNFIT = 5
 
 
-def print_plan(console: Console, forecast: Forecast, written: Path, proposal: str = "") -> None:
-    """Print the planned work, the pilot or the assumptions, the cost with each estimator, the plan's file, and a proposal."""
-
-    print_lines(console, [*_input_lines(forecast.planned), *_pilot_lines(forecast.pilot)])
-    print_tables(console, [_table(forecast)])
+def plan_parts(forecast: Forecast, written: Path, proposal: str = "") -> Iterator[Part]:
+    """The planned work, the pilot or the assumptions, the cost with each estimator, the plan's file, and a proposal."""
     pilot, hours_known = forecast.pilot, forecast.cost.device_hours is not None
+    yield from _input_lines(forecast.planned)
+    yield from _pilot_lines(pilot)
+    yield _table(forecast)
     ranges = (
         "a range contains the real cost of 95 of 100 runs" if pilot.measured else "ranges rest on the assumptions alone"
     )
-    known = ", in the figures above" if hours_known else ""
-    print_lines(
-        console,
-        [
-            f"          {ranges}{_devices(forecast)}",
-            f"starts    {pilot.start_seconds:.0f} s of each worker, {pilot.started_as}{known}. Each start of the run costs "
-            "that; no limit counts it",
-            f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}",
-            *([f"faster    {proposal}"] if proposal else []),
-        ],
+    yield f"          {ranges}{_devices(forecast)}"
+    yield (
+        f"starts    {pilot.start_seconds:.0f} s of each worker, {pilot.started_as}{', in the figures above' * hours_known}. "
+        "Each start of the run costs that; no limit counts it"
     )
+    yield f"plan      {written}: `label budget={written}` with these settings stops at about {_limit(forecast)}"
+    if proposal:
+        yield f"faster    {proposal}"
 
 
 def _devices(forecast: Forecast) -> str:

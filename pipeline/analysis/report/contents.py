@@ -16,11 +16,11 @@ from pipeline.core.formatting import (
     format_number,
     format_percent,
     format_range,
-    format_time,
     format_unfinished,
 )
 from pipeline.display.document import Chart, Figure, Inset, Page, Section, Table, sentence, there
 from pipeline.display.embedded import shortened
+from pipeline.display.page import format_time
 from pipeline.storage.starts import RunCost, cost_of
 
 KIND = "report"

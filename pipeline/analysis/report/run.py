@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pipeline.analysis.report.browser.build import build_browser
 from pipeline.analysis.report.contents import build_page
+from pipeline.analysis.report.run_lines import totals_lines
 from pipeline.analysis.report.run_report import RunReport, read_run
-from pipeline.analysis.report.terminal import totals_lines
 from pipeline.analysis.searches.page import search_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.report import tree_report

@@ -25,13 +25,12 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_percent,
-    format_time,
     unscored_text,
 )
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
 from pipeline.display.document import Figure, Inset, Page, Section, Table
-from pipeline.display.page import foot, html
+from pipeline.display.page import foot, format_time, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
 from pipeline.storage.starts import Starts, read_starts

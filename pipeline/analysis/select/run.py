@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
@@ -14,9 +12,8 @@ from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
-from pipeline.display.document import Table
+from pipeline.display.document import Part, Table
 from pipeline.display.numbers import below
-from pipeline.display.terminal import print_lines, print_tables
 from pipeline.storage.location import folder_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 
@@ -32,27 +29,27 @@ _NAMES = {
 }
 
 
-def select(config: SelectConfig, console: Console) -> None:
-    """Write the best chains, compare the selection methods, and print and write the figures; or compare runs of `search`.
-    Raises InputError, UsageError and StoreError."""
+def select(config: SelectConfig) -> Iterator[Part]:
+    """Write the best chains, compare the selection methods, and write the figures; or compare runs of `search`. Returns what is
+    printed. Raises InputError, UsageError and StoreError."""
     if config.searches:
-        select_searches(config, console)
+        yield from select_searches(config)
         return
     _check_outputs(config)
     candidates = read_scores(config)
     if config.best is not None:
         _write(config.best, best_chain_lines(candidates))
-        print_lines(console, [f"chosen    {config.best}"])
+        yield f"chosen    {config.best}"
     if config.best is not None and config.out is None and not candidates.has_answers:
-        print_lines(console, ["No problem has a known answer: there is nothing to compare."])
+        yield "No problem has a known answer: there is nothing to compare."
         return
     found = match_answers(candidates, config)
     rows = compare_methods(found.candidates, _sizes(config.n or SIZES, max(found.counts)), config.seed)
-    print_lines(console, remarks(candidates.model, found, rows, candidates.search))
-    print_tables(console, tables(rows))
+    yield from remarks(candidates.model, found, rows, candidates.search)
+    yield from tables(rows)
     if config.out is not None:
         _write(config.out, [f"{json.dumps(record(config, candidates.model, found, rows), indent=1)}\n".encode()])
-        print_lines(console, [f"figures   {config.out}"])
+        yield f"figures   {config.out}"
 
 
 def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search: str | None = None) -> list[str]:

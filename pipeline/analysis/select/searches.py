@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import polars as pl
-from rich.console import Console
 
 from pipeline.analysis.searches.coverage import COVERAGES
 from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
@@ -19,9 +18,8 @@ from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, printable
 from pipeline.core.statistics import CONFIDENCE, RESAMPLES
-from pipeline.display.document import Table
+from pipeline.display.document import Part, Table
 from pipeline.display.numbers import below
-from pipeline.display.terminal import print_lines, print_tables
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_overwriting
 from pipeline.storage.stored_search import stored_search
@@ -43,9 +41,9 @@ class SearchComparison:
     runs: tuple[RunFigures, ...]
 
 
-def select_searches(config: SelectConfig, console: Console) -> None:
-    """Compare the runs, and print and write the figures. Raises UsageError for what is no finished run of `search` and for runs
-    without a common problem; and StoreError."""
+def select_searches(config: SelectConfig) -> Iterator[Part]:
+    """Compare the runs, and write the figures. Returns what is printed. Raises UsageError for what is no finished run of
+    `search` and for runs without a common problem; and StoreError."""
     folders = list(config.searches)
     if config.out is not None:
         out = Path(config.out)
@@ -58,12 +56,12 @@ def select_searches(config: SelectConfig, console: Console) -> None:
             f"searches={folders}: no problem is in all runs, so there is nothing to compare: name runs on the same problems"
         )
     for folder, run in zip(folders, runs, strict=True):
-        print_lines(console, [f"{run.name}: {printable(folder)}"])
-    print_comparison(found, console)
+        yield f"{run.name}: {printable(folder)}"
+    yield from comparison_parts(found)
     if config.out is not None:
         with atomic_file(Path(config.out)) as file:
             file.write(f"{json.dumps(record(config, found), indent=1)}\n".encode())
-        print_lines(console, [f"\nfigures   {config.out}"])
+        yield f"\nfigures   {config.out}"
 
 
 def compare_searches(runs: Sequence[SearchRun], seed: int) -> SearchComparison:
@@ -126,14 +124,16 @@ def _runs(folders: Sequence[str]) -> list[SearchRun]:
     return runs
 
 
-def print_comparison(found: SearchComparison, console: Console) -> None:
-    """Print the counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
-    print_lines(console, remarks(found))
-    print_tables(console, _tables(found))
+def comparison_parts(found: SearchComparison) -> Iterator[Part]:
+    """The counts, the tables of runs, equal tokens and coverage, and what trust is worth."""
+    yield from remarks(found)
+    yield from _tables(found)
     for each in found.runs:
         if each.coverage.trust is not None:
-            sentences = trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
-            print_lines(console, [f"\ntrust in {each.summary.name}", *(f"  {line}" for line in sentences)])
+            yield f"\ntrust in {each.summary.name}"
+            yield from (
+                f"  {line}" for line in trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
+            )
 
 
 def _tables(found: SearchComparison) -> Iterator[Table]:
