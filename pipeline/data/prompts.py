@@ -122,10 +122,10 @@ class Prompter:
     def __post_init__(self) -> None:
         text, probe, thinking, where = "", "1 + 1?", self.config.thinking, "policy.prompt.template"
         if self.config.style is PromptStyle.plain:
-            text = self._plain(probe)
+            text = plain_prompt(self.config, self.tokenizer.as_text(probe))
         elif isinstance(self.tokenizer, ChatTokenizer):
             where = "the model's chat template"
-            text = self.tokenizer.chat_text(self._messages(probe), self.config.template_arguments)
+            text = self.tokenizer.chat_text(chat_messages(self.config, probe), self.config.template_arguments)
         found = _OPENED.search(text)
         object.__setattr__(self, "opened", found[0] if found else "")
         if found and thinking is None:
@@ -162,28 +162,36 @@ class Prompter:
     def _problem_ids(self, problem: str) -> list[int]:
         closing = _closing(self.opened) if self.config.thinking is Thinking.close else ""
         if self.config.style is PromptStyle.plain:
-            return self.tokenizer.encode_plain(self._plain(problem) + closing)
+            return self.tokenizer.encode_plain(plain_prompt(self.config, self.tokenizer.as_text(problem)) + closing)
         if isinstance(self.tokenizer, ChatTokenizer):
-            return self.tokenizer.encode_opened(self._messages(problem), closing, self.config.template_arguments)
-        return self.tokenizer.encode_chat(self._messages(problem))
+            return self.tokenizer.encode_opened(
+                chat_messages(self.config, problem), closing, self.config.template_arguments
+            )
+        return self.tokenizer.encode_chat(chat_messages(self.config, problem))
 
-    def _messages(self, problem: str) -> list[dict[str, str]]:
-        messages = [{"role": "system", "content": self.config.system}] if self.config.system else []
-        for example in self.config.examples:
-            messages.append({"role": "user", "content": self._asked(example.problem)})
-            messages.append({"role": "assistant", "content": example.solution})
-        return [*messages, {"role": "user", "content": self._asked(problem)}]
 
-    def _plain(self, problem: str) -> str:
-        parts = [self.config.system] if self.config.system else []
-        parts += [self._filled(example.problem) + example.solution for example in self.config.examples]
-        return "\n\n".join([*parts, self._filled(self.tokenizer.as_text(problem))])
+def chat_messages(config: PromptConfig, problem: str) -> list[dict[str, str]]:
+    """The messages that ask for the solution of a problem, with `role` and `content` each."""
+    messages = [{"role": "system", "content": config.system}] if config.system else []
+    for example in config.examples:
+        messages.append({"role": "user", "content": _asked(config, example.problem)})
+        messages.append({"role": "assistant", "content": example.solution})
+    return [*messages, {"role": "user", "content": _asked(config, problem)}]
 
-    def _filled(self, problem: str) -> str:
-        return self.config.template.replace("{problem}", self._asked(problem))
 
-    def _asked(self, problem: str) -> str:
-        return f"{problem}\n{self.config.instruction}" if self.config.instruction else problem
+def plain_prompt(config: PromptConfig, problem: str) -> str:
+    """The text that asks for the solution of a problem, with style=plain."""
+    parts = [config.system] if config.system else []
+    parts += [_filled(config, example.problem) + example.solution for example in config.examples]
+    return "\n\n".join([*parts, _filled(config, problem)])
+
+
+def _filled(config: PromptConfig, problem: str) -> str:
+    return config.template.replace("{problem}", _asked(config, problem))
+
+
+def _asked(config: PromptConfig, problem: str) -> str:
+    return f"{problem}\n{config.instruction}" if config.instruction else problem
 
 
 def _closing(opened: str) -> str:

@@ -162,17 +162,25 @@ class Inset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """`details` are names with values. `banners` say what a reader must know before the figures. `inset` is the last
-    section."""
+    """`details` are names with values. `verdict` answers in a sentence or two what there is, whether to trust it, and what to
+    do next; `notes` say what a reader must know before the figures. The `inset` stands before the sections. `copies` are texts
+    to be copied, by what they are."""
 
     title: str
     kind: str
+    verdict: str
     details: tuple[tuple[str, str], ...] = ()
-    banners: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     inset: Inset | None = None
+    copies: tuple[tuple[str, str], ...] = ()
     foot: tuple[str, ...] = ()
+
+
+def run_name(run_dir: str) -> str:
+    """The name of a run: the last folder of its directory."""
+    return run_dir.rstrip("/").rpartition("/")[2]
 
 
 def there(*charts: Chart | None) -> tuple[Chart, ...]:

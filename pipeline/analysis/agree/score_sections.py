@@ -52,8 +52,13 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
     return Page(
         title=report.model or report.scores,
         kind=KIND,
+        verdict=(
+            f"On {format_count(report.counts.judged, 'chain')} with human labels the scores find first errors with F1 "
+            f"{interval(main.mean if len(main.mean_of) > 1 else main.total.f1)}, and a good step scores above a bad one in "
+            f"{percent(report.steps.auc.value)} of pairs."
+        ),
         details=(("scores", scores), ("human labels", humans), ("threshold", f"{main.name}, {how(report, main)}")),
-        banners=tuple(map(sentence, remarks(report))),
+        notes=tuple(map(sentence, remarks(report))),
         figures=_figures(report),
         sections=sections(report),
         foot=foot("agree", {**given, "threshold": config.threshold, "dev": config.dev}),

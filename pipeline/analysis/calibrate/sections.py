@@ -28,8 +28,12 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> Page:
     return Page(
         title=report.calibration.made_from.model or report.scores,
         kind=KIND,
+        verdict=(
+            f"The scores are too high by {interval(before.bias, 3, '+')} on average. Calibrated, their expected calibration "
+            f"error is {number(after.ece.value, 3)} instead of {number(before.ece.value, 3)}."
+        ),
         details=tuple((line[:9].strip(), line[9:].strip()) for line in (*counted, *choice_lines(report))),
-        banners=tuple(map(sentence, report.remarks)),
+        notes=tuple(map(sentence, report.remarks)),
         figures=(
             key_figure("ECE before", before.ece),
             key_figure("ECE after", after.ece),

@@ -17,6 +17,7 @@ from pipeline.display.document import (
     Scale,
     Section,
     Table,
+    run_name,
     sentence,
     there,
 )
@@ -35,8 +36,9 @@ def page_of(found: Comparison, made: tuple[str, ...]) -> Page:
     return Page(
         title=_title(found),
         kind=KIND,
+        verdict=sentence(verdict(found.shift, found.noise, found.flips)),
         details=_details(found),
-        banners=(sentence(verdict(found.shift, found.noise, found.flips)), *map(sentence, remark_lines(found))),
+        notes=tuple(map(sentence, remark_lines(found))),
         figures=_figures(found),
         sections=(_settings(found), *sections(found), *_moved(found)),
         foot=made,
@@ -247,7 +249,7 @@ def _by_position(found: Comparison) -> Chart:
 
 
 def _title(found: Comparison) -> str:
-    names = [side.run_dir.rstrip("/").rpartition("/")[2] for side in (found.a, found.b)]
+    names = [run_name(side.run_dir) for side in (found.a, found.b)]
     return " and ".join(names if names[0] != names[1] else (found.a.run_dir, found.b.run_dir))
 
 

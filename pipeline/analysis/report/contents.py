@@ -1,5 +1,6 @@
 """The content of the page of one run, in its order."""
 
+import json
 from collections.abc import Sequence
 
 import polars as pl
@@ -17,8 +18,9 @@ from pipeline.core.formatting import (
     format_percent,
     format_range,
     format_unfinished,
+    listed,
 )
-from pipeline.display.document import Chart, Figure, Inset, Page, Section, Table, sentence, there
+from pipeline.display.document import Chart, Figure, Inset, Page, Section, Table, run_name, sentence, there
 from pipeline.display.embedded import shortened
 from pipeline.display.page import format_time
 from pipeline.storage.starts import RunCost, cost_of
@@ -27,27 +29,62 @@ KIND = "report"
 
 
 def build_page(
-    found: RunData, plan: Sequence[PlannedAmount], *, banners: Sequence[str], inset: Inset | None, foot: Sequence[str]
+    found: RunData, plan: Sequence[PlannedAmount], *, notes: Sequence[str], inset: Inset | None, foot: Sequence[str]
 ) -> Page:
-    """The page; `banners` come before its own."""
+    """The page; `notes` come before its own."""
     agreed = consensus_section(found.consensus, found.reliabilities) if found.consensus else None
-    sections = (_values(found), agreed, _rollouts(found), _planned(found, plan), _rejects(found))
+    sections = (_values(found), agreed, _planned(found, plan), _rejects(found))
+    warned = [*found.made_up_opinions, found.capped, *warning_lines(found.steps, found.repeats), *missing_costs(found)]
+    own = [sentence(words) for words in warned if words]
     return Page(
-        title=found.run_dir,
+        title=run_name(found.run_dir),
         kind=KIND,
+        verdict=_verdict(found, len(notes) + len(own)),
         details=_details(found),
-        banners=(
-            *banners,
-            *_banners(found),
-            *(
-                f"{words}."
-                for words in (*_to_know(found), *warning_lines(found.steps, found.repeats), *missing_costs(found))
-            ),
-        ),
+        notes=(*notes, *own),
         figures=tuple(_figures(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,
+        copies=_copies(found),
         foot=tuple(foot),
+    )
+
+
+def _verdict(found: RunData, remarks: int) -> str:
+    """What was labelled, whether to trust it, and what to do next."""
+    if not found.units:
+        return (
+            "No row of the input can be labelled: every row read so far was rejected (see Rejects), or `label` was stopped "
+            "while it read them."
+        )
+    if not found.totals.chains and not found.owed:
+        return "There is no chain: every row was rejected, or none of the sampled chains was kept. See Rejects."
+    by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
+    counts = [f"{by_label[name]:,} {name}" for name in aggregates.LABELS.values() if by_label.get(name)]
+    steps = f": of their steps {listed(counts)}" if counts else ""
+    chains, problems = format_count(found.totals.chains, "chain"), format_count(found.totals.problems, "problem")
+    said = [f"{chains} of {problems} {'is' if found.totals.chains == 1 else 'are'} labelled{steps}."]
+    if found.made_up:
+        said.append(sentence(found.made_up))
+    if found.owed:
+        last = last_activity(found)
+        said.append(f"{format_unfinished(found.owed, found.units)}, and what is below is about the others.")
+        said += [sentence(last)] if last else []
+        said.append("Finish the run with `label`, then write this page again.")
+    elif remarks:
+        said.append(f"Read {'the remark' if remarks == 1 else f'the {remarks} remarks'} below before you use them.")
+    elif not found.made_up:
+        said.append(
+            "No check of this page speaks against them: `export` them, or compare them with people's by `agree`."
+        )
+    return " ".join(said)
+
+
+def _copies(found: RunData) -> tuple[tuple[str, str], ...]:
+    settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
+    return (
+        ("Settings", settings),
+        *([("One request, after the first step of a chain", found.request)] if found.request else []),
     )
 
 
@@ -80,29 +117,6 @@ def _state(found: RunData) -> str:
     if found.owed:
         return format_unfinished(found.owed, found.units)
     return "finished"
-
-
-def _banners(found: RunData) -> list[str]:
-    if not found.units:
-        return [
-            "No row of the input can be labelled: every row read so far was rejected (see Rejects), or `label` was stopped "
-            "while it read them."
-        ]
-    if found.owed:
-        last = last_activity(found)
-        return [
-            f"{format_unfinished(found.owed, found.units)}: everything below is about the other "
-            f"{found.units - found.owed:,}. {f'{sentence(last)} ' if last else ''}Finish the run with `label`, then write this "
-            "page again."
-        ]
-    if not found.totals.chains:
-        return ["There is no chain: every row was rejected, or none of the sampled chains was kept. See Rejects."]
-    return []
-
-
-def _to_know(found: RunData) -> list[str]:
-    texts = filter(None, [found.made_up, *found.made_up_opinions, found.capped])
-    return [f"{text[:1].upper()}{text[1:]}" for text in texts]
 
 
 def _figures(found: RunData) -> list[Figure]:
@@ -191,7 +205,7 @@ def _values(found: RunData) -> Section | None:
     valued, chains = (steps, found.chains) if graded else (steps.clear(), found.chains.clear())
     return _section(
         "values",
-        "Values and labels",
+        "Values, labels and rollouts",
         "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
         "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
         "it states; where it states none, by what the data say of it. It is open where the answer cannot be graded, and where "
@@ -204,14 +218,6 @@ def _values(found: RunData) -> Section | None:
         charts.labels(aggregates.label_counts(steps)),
         charts.uncertain(aggregates.uncertain_by_position(steps)),
         charts.widths(aggregates.widths(steps)),
-    )
-
-
-def _rollouts(found: RunData) -> Section | None:
-    return _section(
-        "rollouts",
-        "Rollouts",
-        "The completions that were sampled from the prefixes, and their verdicts.",
         charts.verdicts(aggregates.verdict_counts(found.log)),
         charts.truncation(aggregates.truncated_by_position(found.steps)),
     )

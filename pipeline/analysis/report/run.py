@@ -113,7 +113,7 @@ def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
         build_page(
             read.found,
             read.planned_amounts,
-            banners=read.banners,
+            notes=read.notes,
             inset=build_browser(storage, read.run, chains=config.chains),
             foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )

@@ -47,13 +47,13 @@ _ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """`planned_amounts`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
-    `banners`: why the plan is ignored, or must be read with care."""
+    `notes`: why the plan is ignored, or must be read with care."""
 
     run: StoredRun
     found: RunData
     planned_amounts: tuple[PlannedAmount, ...]
     other: tuple[str, ...]
-    banners: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def short(self) -> list[str]:
@@ -65,15 +65,15 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     """Read a run and its plan. `plan` names a file; None: the plan in the run directory. Raises UsageError for a directory
     without a run, a run of another version and a file that is not a plan, and StoreError for a damaged run."""
     run = readable(storage)
-    forecast, banners = _of_run(storage) if plan is None else (_named(plan), ())
+    forecast, notes = _of_run(storage) if plan is None else (_named(plan), ())
     found = load_run_data(storage, run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
     planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.present) if forecast else ()
     if other:
-        banners = (*banners, f"The plan is for another run: {setting_names(other)}.")
-    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, banners=banners)
+        notes = (*notes, f"The plan is for another run: {setting_names(other)}.")
+    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, notes=notes)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:

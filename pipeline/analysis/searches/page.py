@@ -29,7 +29,7 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
-from pipeline.display.document import Figure, Inset, Page, Section, Table
+from pipeline.display.document import Figure, Inset, Page, Section, Table, run_name
 from pipeline.display.page import foot, format_time, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
@@ -115,10 +115,11 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
     if found.figures is not None:
         sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
-        title=found.stored.storage.run_dir,
+        title=run_name(found.stored.storage.run_dir),
         kind=KIND,
+        verdict=_verdict(found),
         details=_details(found),
-        banners=tuple(_banners(found)),
+        notes=tuple(_notes(found)),
         figures=tuple(_figures(found)),
         sections=tuple(sections),
         inset=browser,
@@ -159,14 +160,28 @@ def _method(found: SearchRunData, method: str, n: str) -> str:
     return f"{method}, n = {n}{chains}"
 
 
-def _banners(found: SearchRunData) -> list[str]:
+def _verdict(found: SearchRunData) -> str:
+    """What was searched, whether to trust it, and what to do next."""
     said = []
+    if found.figures is not None:
+        accuracy = found.figures.summary.accuracy
+        right = (
+            "" if accuracy.value is None else f", and {percent(accuracy)} of the choices that can be graded are right"
+        )
+        said.append(f"{format_count(found.totals.problems, 'problem')} are searched{right}.")
     if found.unfinished:
         done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
         rest = "there is no result yet" if found.figures is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
         said.append(f"{_sentence(found.made_up)}.")
+    elif found.figures is not None and not found.unfinished:
+        said.append("Compare it at equal tokens with other searches by `select searches=[...]`.")
+    return " ".join(said)
+
+
+def _notes(found: SearchRunData) -> list[str]:
+    said = []
     if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
         said.append(f"Scores: {words}.")
     if found.figures is not None:

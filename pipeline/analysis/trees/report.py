@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
-from pipeline.display.document import Inset, Page
+from pipeline.display.document import Inset, Page, run_name, sentence
 from pipeline.display.embedded import data_element, json_text, packed, part, rounded, script, shortened
 from pipeline.display.page import foot, html
 from pipeline.engines.registry import made_up_text
@@ -46,10 +46,10 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
             f"tree={config.tree[:80]}: {len(ids)} problems have that name: give the problem_id of one, such as {ids[0]}"
         )
     page = Page(
-        title=config.run_dir[0],
+        title=run_name(config.run_dir[0]),
         kind=KIND,
+        verdict=_verdict(run, found),
         details=_details(run, stored, found),
-        banners=tuple(_banners(run)),
         inset=build_tree(found, stored.strength),
         foot=foot("report", {"run_dir": config.run_dir[0], "tree": ids[0]}),
     )
@@ -74,13 +74,14 @@ def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) 
     )
 
 
-def _banners(run: StoredRun) -> list[str]:
-    said = []
+def _verdict(run: StoredRun, found: Sequence[ProblemTree]) -> str:
+    rollouts = sum(each.tree.rollouts for each in found)
+    said = [f"What the policy wrote for one problem: its chains and {format_count(rollouts, 'rollout')}."]
     if run.unfinished:
         said.append(f"{run.owed}: this page has what finished units know of the problem.")
     if made_up := made_up_text(run.identity):
-        said.append(f"{made_up[0].upper()}{made_up[1:]}.")
-    return said
+        said.append(sentence(made_up))
+    return " ".join(said)
 
 
 _OURS, _SHARED = "pipeline.analysis.trees", "pipeline.analysis.report.browser"
