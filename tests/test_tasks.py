@@ -1,8 +1,11 @@
 """A plug-in's kind of run: its command with help, completion, settings, estimate, resume and errors, its call from Python, and
 its audit."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import chain, repeat
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -11,8 +14,10 @@ from pipeline import open_run
 from pipeline.__main__ import main
 from pipeline.cli import COMMANDS
 from pipeline.config.label import RunConfig
-from pipeline.core.errors import PluginError, UsageError
+from pipeline.core.errors import EngineDied, PluginError, UsageError
 from pipeline.core.records import ChainText
+from pipeline.engines.base import Surroundings
+from pipeline.runtime.chain_run.estimate import estimate
 from pipeline.storage.tasks import OURS, TASKS
 from tests.plugin.count_tokens import CountTokens, CountTokensConfig, StepTokens
 from tests.plugin.installed import distribution, installed
@@ -172,3 +177,31 @@ def test_a_chain_may_have_no_rows(run_dir: str, capsys: pytest.CaptureFixture[st
     assert f" results of {chains} chains\n" in capsys.readouterr().out
     assert main(["audit", f"run_dir={run_dir}/count_tokens"]) == 1
     assert "has not one row for each step" in capsys.readouterr().out
+
+
+def test_what_an_engine_does_not_answer_any_more_is_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = CountTokens(CountTokensConfig(run_dir="x")).work(Surroundings(cpus=1))
+
+    async def dying(_: object) -> AsyncIterator[dict[int, object]]:
+        yield {}
+        raise EngineDied("gone")
+
+    monkeypatch.setattr(work, "results", dying)
+    asyncio.run(work.start())
+    with pytest.raises(EngineDied):
+        asyncio.run(work.add_results(Mock(unit_id="1" * 20), {0: Mock(), 1: Mock()}))
+    assert work.backpressure.outstanding == 0
+
+
+def test_an_estimate_does_not_count_the_first_chain(run_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, costs = [0.0], chain([1000.0], repeat(1.0))
+
+    class Slow(CountTokens):
+        def rows(self, row: int, chain: ChainText) -> list[StepTokens]:
+            clock[0] += next(costs)
+            return [*super().rows(row, chain)]
+
+    monkeypatch.setattr("pipeline.runtime.chain_run.estimate.time", Mock(monotonic=lambda: clock[0]))
+    found = estimate(Slow(CountTokensConfig(run_dir=run_dir)))
+    assert found.sampled - 10 < found.seconds_of_sample < found.sampled + 10
+    assert len(found.column(CountTokens.table.name, "row")) > found.sampled

@@ -78,8 +78,8 @@ def _faults(name: str, task: Any) -> Iterator[str]:
             settings(run_dir="out")
         except Exception as error:  # noqa: BLE001  a class of somebody else may raise anything
             yield f"its settings cannot be made: {type(error).__name__}: {error}"
-    if not isinstance(task.summary, str) or isinstance(task.examples, str):
-        yield "its summary is no text, or its examples are no sequence of texts"
+    if not isinstance(task.summary, str) or not task.summary.isprintable() or isinstance(task.examples, str):
+        yield "its summary is no line of text, or its examples are no sequence of texts"
     if not isinstance(table, Table):
         yield "its table is no Table"
     elif table.key[:1] != ("row",) or not _says_whose(table):

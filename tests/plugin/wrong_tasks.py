@@ -63,7 +63,7 @@ UNUSABLE: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "text": ({"table": "x"}, "its table is no Table"),
     "keyless": ({"table": _table(_Keyless, "step_index")}, "its table has no key that begins with `row`"),
     "nameless": ({"table": _table(_Nameless, "row")}, "or lacks the integers `row` or the texts `chain_id`"),
-    "mute": ({"summary": None}, "its summary is no text"),
+    "mute": ({"summary": None}, "its summary is no line of text"),
 }
 """Those that no command has: what is wrong, and what is said."""
 AT_WORK: Mapping[str, tuple[Mapping[str, Any], str]] = {

@@ -17,8 +17,9 @@ from pipeline.core.records import (
     UnitTarget,
     Verdict,
 )
+from pipeline.core.tables import ROLLOUTS
 from pipeline.runtime.rollout_log import RolloutLog
-from pipeline.runtime.unit_log import Finished
+from pipeline.runtime.unit_log import Finished, LogTable
 from pipeline.storage.commits import UNIT, CommitState, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
@@ -82,6 +83,17 @@ async def test_an_answer_that_somebody_else_has_committed_meanwhile_is_dropped(t
     other.add_rollout(rollout(1, "other, under way when the log was read"))
     await other.flush()
     assert rows(storage) == [(rollout_id(PREFIX_ID, issue), "one") for issue in range(2)]
+
+
+def test_what_was_dropped_can_be_added_again() -> None:
+    table = LogTable.whole(ROLLOUTS)
+    for issue in range(2):
+        assert table.add(rollout(issue, "first")) is not None
+    table.drop(lambda key: key == rollout_id(PREFIX_ID, 1))
+    assert [*table.new] == [*table.kept] == [rollout_id(PREFIX_ID, 0)]
+    assert table.add(rollout(0, "again")) is None
+    assert table.add(rollout(1, "again")) is not None
+    assert {each.text for each in table.new.values()} == {"first", "again"}
 
 
 async def test_a_flush_that_nobody_waits_for_any_more_ends_before_the_next_commit(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ class _Rows(ChainWork[pa.Table]):
 
     def failed(self, chain: ChainText) -> pa.Table:
         raise PluginError(
-            f"task {self._task.name} of {TASKS.plugin(self._task.name)} kills workers at chain {chain.chain_id}"
+            f"task {self._task.name} of {TASKS.plugin(self._task.name)} kills workers at chain {chain.chain_id}: mend it"
         )
 
     def rows(self, chains: pa.Table, results: Sequence[pa.Table]) -> pa.Table:
