@@ -162,7 +162,7 @@ def _found(storage: Storage, identity: Mapping[str, object], *, alone: bool) -> 
     differing = _differing(recorded, identity)
     if not differing:
         return _Found.OURS
-    if recorded.get(SCHEMA) != identity.get(SCHEMA):
+    if recorded.get(SCHEMA) != identity.get(SCHEMA) and COMMAND not in differing:
         raise RunConflict(
             f"{storage.run_dir} was written with schema {recorded.get(SCHEMA)}, but this version of stepvalue uses "
             f"{identity.get(SCHEMA)}: continue with the version that wrote it, or use another ",
