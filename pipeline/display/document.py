@@ -168,7 +168,7 @@ class Page:
 
     title: str
     kind: str
-    verdict: str
+    verdict: str = ""
     details: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()

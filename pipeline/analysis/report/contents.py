@@ -34,8 +34,11 @@ def build_page(
     """The page; `notes` come before its own."""
     agreed = consensus_section(found.consensus, found.reliabilities) if found.consensus else None
     sections = (_values(found), agreed, _planned(found, plan), _rejects(found))
-    warned = [*found.made_up_opinions, found.capped, *warning_lines(found.steps, found.repeats), *missing_costs(found)]
-    own = [sentence(words) for words in warned if words]
+    warned = [*warning_lines(found.steps, found.repeats), *missing_costs(found)]
+    own = [
+        *(sentence(words) for words in (*found.made_up_opinions, found.capped) if words),
+        *(f"{words}." for words in warned),
+    ]
     return Page(
         title=run_name(found.run_dir),
         kind=KIND,
