@@ -1,5 +1,7 @@
 """A status as text: one line of a log that holds what is known; and the pace of a run, computed from its course."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from pipeline.core.formatting import (
     format_unfinished,
     format_verdicts,
     printable,
+    status_items,
     status_line,
 )
 from pipeline.core.progress import LEAST_SECONDS, RECENT_SECONDS, Load, Pace, SpeedSample, Status, Verdicts, pace
@@ -36,32 +39,47 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
                    verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
             STEADY,
             30,
-            "labelling 0:00:30 | units 1 of 3 finished | prefixes 9 of 40 done, of the units begun | "
-            "rollouts 1,500 of 4,500 expected so far | 3,000 tokens/s, 2,900 since the start | "
-            "128 running, 70 waiting, 2 waiting for the grader | 47 % correct, 53 % incorrect, 0.7 % no answer | "
-            "cut 0.2 % of rollouts, by sampling.max_tokens | money 1.50 for 0.50 device hours | left about 0:01:00",
+            "labelling 0:00:30 | units 1 of 3 finished | rollouts 1,500 of 4,500 expected so far | "
+            "3,000 tokens/s, 2,900 since the start | money 1.50 for 0.50 device hours | left about 0:01:00",
         ),
         (
             Status(stage="searching", units=1, counted="problems", rollouts=2, tokens=9,
                    load=Load(running=3, scoring=1_200)),
             Pace(recent=3.0, overall=3.0),
             1,
-            "searching 0:00:01 | units 0 of 1 finished | problems 2 | 3 tokens/s, 3 since the start | "
-            "3 running, 0 waiting, 1,200 waiting for the scorer",
+            "searching 0:00:01 | units 0 of 1 finished | problems 2 | 3 tokens/s, 3 since the start",
         ),
         (
             Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
                    verdicts=Verdicts(ungraded=11, aborted=1)),
             Pace(recent=3.0, overall=3.0),
             3600 * 26 + 59,
-            "labelling 26:00:59 | units 0 of 1 finished | rollouts 12 | 3 tokens/s, 3 since the start | "
-            "hardware 71 % of the hardware's upper bound | 0 running, 0 waiting | "
-            "0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted | cut 0.0 % of rollouts, by sampling.max_tokens",
+            "labelling 26:00:59 | units 0 of 1 finished | rollouts 12 | 3 tokens/s, 3 since the start",
         ),
     ],
 )  # fmt: skip
 def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: str) -> None:
     assert status_line(status, pace, seconds, 3.0) == line
+
+
+def test_a_panel_has_items_that_a_log_leaves_out() -> None:
+    status = Status(
+        stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712, prefixes=40, prefixes_decided=9,
+        load=Load(running=3, scoring=1_200), verdicts=Verdicts(ungraded=11, aborted=1),
+    )  # fmt: skip
+    items = dict(status_items(status, Pace(recent=3.0, overall=3.0), None))
+    assert items["hardware"] == "71 % of the hardware's upper bound"
+    assert items["requests"] == "3 running, 0 waiting, 1,200 waiting for the scorer"
+    assert items["verdicts"] == "0.0 % correct, 0.0 % incorrect, 92 % ungraded, 8.3 % aborted"
+    assert items["cut"] == "0.0 % of rollouts, by sampling.max_tokens"
+    assert items["prefixes"] == "9 of 40 done, of the units begun"
+    assert "prefixes" not in dict(status_items(replace(status, prefixes_decided=0), Pace(), None))
+
+
+def test_time_left_follows_from_prefixes_where_rounds_add_rollouts() -> None:
+    course = [point(at, 10 * at, 0)._replace(prefixes_decided=at) for at in (0, 100)]
+    assert pace(course, 1_010).seconds_left == pytest.approx(1.0)
+    assert pace(course, 1_010, 400).seconds_left == pytest.approx(300.0)
 
 
 def test_without_a_price_there_is_no_money() -> None:

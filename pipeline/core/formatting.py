@@ -37,7 +37,7 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
     """The known parts of a status as pairs (name, text). `price`: cost of one device for one hour."""
     if status.units:
         yield "units", f"{status.units_done:,} of {status.units:,} finished"
-    if status.prefixes:
+    if status.prefixes_decided:
         yield "prefixes", f"{status.prefixes_decided:,} of {status.prefixes:,} done, of the units begun"
     if status.rollouts or status.rollouts_before:
         yield status.counted, _rollouts(status)
@@ -59,9 +59,11 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
 
 
 def status_line(status: Status, pace: Pace, seconds: float, price: float | None) -> str:
-    """The status as one line. `seconds`: how long the current stage has lasted."""
-    unnamed = ("speed", "requests", "verdicts")
-    parts = [words if name in unnamed else f"{name} {words}" for name, words in status_items(status, pace, price)]
+    """The status as one line of a log: the parts that change what a reader does. `seconds`: how long the current stage has
+    lasted."""
+    told = ("units", status.counted, "speed", "money", "left")
+    items = [(name, words) for name, words in status_items(status, pace, price) if name in told]
+    parts = [words if name == "speed" else f"{name} {words}" for name, words in items]
     return " | ".join([f"{printable(status.stage)} {format_duration(seconds)}", *parts])
 
 

@@ -221,8 +221,9 @@ class Pace:
     seconds_left: float | None = None
 
 
-def pace(course: Sequence[SpeedSample], rollouts_expected: int) -> Pace:
-    """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown."""
+def pace(course: Sequence[SpeedSample], rollouts_expected: int, prefixes: int = 0) -> Pace:
+    """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown. `prefixes`: those that are
+    to be decided, 0 if unknown: where rounds add rollouts, what is left follows from them."""
     first = max((at for at, reached in enumerate(course) if not reached.rollouts), default=0)
     labelling = course[first:]
     if not labelling or labelling[-1].seconds - labelling[0].seconds < LEAST_SECONDS:
@@ -230,7 +231,13 @@ def pace(course: Sequence[SpeedSample], rollouts_expected: int) -> Pace:
     begin, last = labelling[0], labelling[-1]
     before = [each for each in labelling[:-1] if each.seconds <= last.seconds - RECENT_SECONDS]
     done = last.rollouts - begin.rollouts
-    left = max(0, rollouts_expected - last.rollouts) * (last.seconds - begin.seconds) / done if done > 0 else None
+    decided = last.prefixes_decided - begin.prefixes_decided
+    open_shares = [
+        max(0, whole - at) / made
+        for whole, at, made in ((rollouts_expected, last.rollouts, done), (prefixes, last.prefixes_decided, decided))
+        if made > 0
+    ]
+    left = max(open_shares) * (last.seconds - begin.seconds) if done > 0 else None
     return Pace(
         recent=_rate(before[-1] if before else begin, last),
         overall=_rate(begin, last),

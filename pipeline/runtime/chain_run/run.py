@@ -4,6 +4,7 @@ The driver handles units and receipts. Workers read the rows of units and write 
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -70,7 +71,9 @@ def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run
     seconds, speed = (0.0, 0.0), None
     if before.jobs:
         watcher, learned = task.begun(held, before, shown)
+        asked = time.monotonic()
         with ended_politely(), hiring(task) as offer:
+            hired = time.monotonic() - asked
             stop.listen()
             scheduler = Scheduler(
                 task.config.run,
@@ -83,7 +86,7 @@ def run_held(task: Task[Any], held: HeldRun, hiring: Hiring, watch: Watcher, run
                 doing=task.doing,
             )
             run(scheduler.work_off())
-            last, seconds = scheduler.status, (scheduler.seconds_starting, scheduler.seconds_labelling)
+            last, seconds = scheduler.status, (hired + scheduler.seconds_starting, scheduler.seconds_labelling)
             speed = scheduler.throughput
         found = sequences(storage)
     after = state_of(units, found, goal.targets, goal.growths)
