@@ -1,0 +1,55 @@
+"""Records as rows of tables: a field that says how it is shown is a column. Pure.
+
+    auc: Annotated[Interval, Column("AUC")]
+
+So a new figure is one field: JSON has it as it has all fields, and the terminal and the page have its column.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pipeline.core.statistics import Interval
+from pipeline.display.document import Table
+from pipeline.display.numbers import count, interval, number
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a field is shown: its head, the decimals of what is no whole number, and `+` as the sign of a difference."""
+
+    head: str
+    digits: int = 2
+    sign: str = ""
+
+    def cell(self, value: Any) -> str:
+        """The text of a value: a count, a number, or a figure with its interval."""
+        if isinstance(value, Interval):
+            return interval(value, self.digits, self.sign)
+        return count(value) if isinstance(value, int) else number(value, self.digits, self.sign)
+
+
+@cache
+def columns(record: Any) -> Mapping[str, Column]:
+    """The columns of a class of records, by field."""
+    found = {}
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+            if isinstance(extra, Column):
+                found[name] = extra
+    return found
+
+
+def cells(record: Any) -> tuple[str, ...]:
+    """The texts of a record, column by column."""
+    return tuple(column.cell(getattr(record, name)) for name, column in columns(type(record)).items())
+
+
+def table_of(head: str, records: Mapping[str, Any], *, title: str = "", caption: str = "") -> Table:
+    """A table with a row for each of the named records of one class, of which there is at least one."""
+    (record, *_) = records.values()
+    heads = (head, *(column.head for column in columns(type(record)).values()))
+    return Table(
+        heads=heads, rows=tuple((name, *cells(each)) for name, each in records.items()), title=title, caption=caption
+    )
