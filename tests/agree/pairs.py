@@ -5,9 +5,8 @@ from typing import Any
 
 from pipeline.analysis.agree.human import ChainPair, HumanChain, ModelChain, goods_until
 from pipeline.core.records import RowLocation
-from pipeline.core.statistics import Resampling
 
-RESAMPLING = Resampling(replicates=100, seed=0, confidence=0.95)
+RESAMPLES = 100
 
 
 def human(

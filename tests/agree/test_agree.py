@@ -237,7 +237,7 @@ def pair(chain_id: str, error: int, steps: int) -> ChainPair:
 def test_only_steps_that_people_label_count() -> None:
     pairs = [pair("a", 1, 4), pair("b", -1, 3), pair("c", 0, 2)]
     verdicts = {("a", 1): "holds", ("a", 2): "refuted", ("a", 3): "refuted", ("b", 2): "refuted", ("c", 1): "holds"}
-    found = agreement("own", verdicts, pairs, 0.95)
+    found = agreement("own", verdicts, pairs)
     assert (found.steps, found.bad) == (2 + 3 + 1, 2)
     assert (found.refuted, found.refuted_bad, found.holds, found.holds_bad) == (2, 1, 2, 1)
     assert (found.precision, found.recall) == (0.5, 0.5)
@@ -247,7 +247,7 @@ def test_only_steps_that_people_label_count() -> None:
 
 
 def test_a_verifier_that_refutes_nothing_has_no_precision() -> None:
-    found = agreement("own", {}, [pair("b", -1, 3)], 0.95)
+    found = agreement("own", {}, [pair("b", -1, 3)])
     assert (found.precision, found.precision_low, found.recall) == (None, None, None)
 
 

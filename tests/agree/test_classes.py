@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.agree.classes import Classes, error_classes
 from pipeline.analysis.agree.human import ChainPair
-from tests.agree.pairs import RESAMPLING, human, labelled
+from tests.agree.pairs import RESAMPLES, human, labelled
 
 CHAINS = st.lists(
     st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])), min_size=1, max_size=6), min_size=1
@@ -22,7 +22,7 @@ def classed(name: str | None, steps: list[tuple[bool, float]]) -> ChainPair:
 
 
 def found_in(*pairs: ChainPair, threshold: float = 0.5) -> Classes:
-    found = error_classes(pairs, threshold, RESAMPLING)
+    found = error_classes(pairs, threshold, RESAMPLES)
     assert found is not None
     return found
 
@@ -84,4 +84,4 @@ def test_a_dimension_is_the_mean_of_its_classes_if_they_are_all_there() -> None:
 
 
 def test_other_data_have_no_classes() -> None:
-    assert error_classes([classed(None, [(True, 0.5)])], 0.5, RESAMPLING) is None
+    assert error_classes([classed(None, [(True, 0.5)])], 0.5, RESAMPLES) is None

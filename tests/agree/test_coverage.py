@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.analysis.agree.classes import prm_score
 from pipeline.analysis.agree.rulings import f1
-from pipeline.core.statistics import Floats, Interval, Resampling, auc, ratio, wilson
+from pipeline.analysis.comparison import auc, bootstrap, ratio, wilson
+from pipeline.core.statistics import Floats, Interval
 from tests.agree.known import AUC, BAD, BRIER, CLEARED, F1, FOUND, PRM_SCORE, STEPS
 
 pytestmark = pytest.mark.slow
@@ -26,7 +27,7 @@ def f1_rows(rng: Rng) -> Floats:
 
 
 def resampled(statistic: Callable[[Floats], Floats], rows: Floats, repeat: int) -> Interval:
-    return Resampling(replicates=REPLICATES, seed=repeat, confidence=0.95).estimate(rows, statistic)
+    return bootstrap(rows, statistic, seed=repeat, resamples=REPLICATES)
 
 
 def f1_of_all(rng: Rng, repeat: int) -> Interval:
@@ -56,12 +57,11 @@ def area(rng: Rng, _repeat: int) -> Interval:
     good = rng.random((CHAINS, STEPS)) < 0.7
     scores = np.sqrt(rng.random((CHAINS, STEPS)))
     chains = np.repeat(np.arange(CHAINS), STEPS)
-    return auc(np.where(good, scores, 1 - scores).ravel(), good.ravel(), chains, 0.95)
+    return auc(np.where(good, scores, 1 - scores).ravel(), good.ravel(), chains)
 
 
 def accuracy(rng: Rng, _repeat: int) -> Interval:
-    low, high = wilson(int((rng.random(CHAINS // 2) < FOUND).sum()), CHAINS // 2, 0.95)
-    return Interval(low=low, high=high)
+    return wilson(int((rng.random(CHAINS // 2) < FOUND).sum()), CHAINS // 2)
 
 
 @pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.nightly)])

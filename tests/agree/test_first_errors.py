@@ -10,7 +10,7 @@ from pipeline.analysis.agree.human import ChainPair
 from pipeline.analysis.agree.rulings import FirstErrorScores, Ruling, baselines, by_label, by_threshold, first_errors
 from pipeline.analysis.settings import Neutral
 from pipeline.core.statistics import Interval
-from tests.agree.pairs import RESAMPLING, labelled, pair
+from tests.agree.pairs import RESAMPLES, labelled, pair
 
 TABLE = [
     pair(1, [1, 0, 0], source_id="a-1"),  # exact
@@ -25,7 +25,7 @@ TABLE = [
 
 def figures(pairs: list[ChainPair], ruling: Ruling) -> FirstErrorScores:
     subsets = [(found.human.source_id or "").partition("-")[0] or None for found in pairs]
-    return first_errors(pairs, subsets, ruling, RESAMPLING)
+    return first_errors(pairs, subsets, ruling, RESAMPLES)
 
 
 def of_threshold(pairs: list[ChainPair], threshold: float) -> FirstErrorScores:

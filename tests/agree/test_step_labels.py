@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import ChainPair
-from pipeline.analysis.agree.rulings import Ruling, StepLabels, by_threshold, reliability, step_labels
-from pipeline.core.statistics import Interval, auc, wilson
-from tests.agree.pairs import RESAMPLING, human, labelled, pair
+from pipeline.analysis.agree.rulings import Ruling, by_threshold
+from pipeline.analysis.agree.steps import StepLabels, reliability, step_labels
+from pipeline.analysis.comparison import auc, wilson
+from pipeline.core.statistics import Interval
+from tests.agree.pairs import RESAMPLES, human, labelled, pair
 
 
 def of_threshold(pairs: list[ChainPair], threshold: float) -> StepLabels:
-    found = step_labels(pairs, by_threshold([found.labelled for found in pairs], threshold), RESAMPLING)
+    found = step_labels(pairs, by_threshold([found.labelled for found in pairs], threshold), RESAMPLES)
     assert found is not None
     return found
 
@@ -38,7 +40,7 @@ def test_ratings_behind_an_error_count() -> None:
 
 
 def test_a_baseline_says_nothing_of_steps() -> None:
-    assert step_labels([pair(0, [1])], Ruling(name="never", errors=({-1: 1.0},)), RESAMPLING) is None
+    assert step_labels([pair(0, [1])], Ruling(name="never", errors=({-1: 1.0},)), RESAMPLES) is None
 
 
 def test_without_bad_steps_there_is_no_balance() -> None:
@@ -49,7 +51,7 @@ def test_without_bad_steps_there_is_no_balance() -> None:
 
 def test_a_curve_by_hand() -> None:
     pairs = [pair(2, [1, 0.3, 0.1]), pair(-1, [0.3, None]), pair(0, [0.3, 1])]
-    found = reliability(pairs, 4, 0.95)
+    found = reliability(pairs, 4)
     assert [(bin_.low, bin_.high, bin_.steps, bin_.mean_value, bin_.good) for bin_ in found.bins] == [
         (0, 0.25, 1, 0.1, 0),
         (0.25, 0.5, 3, pytest.approx(0.3), pytest.approx(2 / 3)),
@@ -61,7 +63,7 @@ def test_a_curve_by_hand() -> None:
 
 
 def test_a_value_between_two_bins_is_in_the_upper_one() -> None:
-    found = reliability([pair(-1, [index / 100 for index in range(101)])], 100, 0.95)
+    found = reliability([pair(-1, [index / 100 for index in range(101)])], 100)
     assert [bin_.steps for bin_ in found.bins] == [1] * 99 + [2]
     assert all(bin_.low <= bin_.mean_value + 1e-9 for bin_ in found.bins)
 
@@ -70,13 +72,13 @@ def test_last_steps_that_are_worth_their_answer_can_be_left_out_of_the_auc() -> 
     right = ChainPair(human=human([True, True]), labelled=labelled([0.2, 1], terminal=True))
     wrong = ChainPair(human=human([True, False]), labelled=labelled([0.4, 0], terminal=True))
     open_ = ChainPair(human=human([False]), labelled=labelled([0.3], terminal=False))
-    found = reliability([right, wrong, open_], 10, 0.95)
+    found = reliability([right, wrong, open_], 10)
     assert found.auc.value == pytest.approx((2 + 1 + 2) / 6)
     assert found.sampled_auc.value == pytest.approx(1 / 2)
 
 
 def test_a_run_whose_values_are_all_unknown_has_no_curve() -> None:
-    found = reliability([pair(0, [None])], 10, 0.95)
+    found = reliability([pair(0, [None])], 10)
     assert (found.bins, found.ece, found.auc.value, found.unvalued) == ((), None, None, 1)
 
 
@@ -84,7 +86,7 @@ def test_a_run_whose_values_are_all_unknown_has_no_curve() -> None:
 def test_auc_is_the_share_of_pairs_in_order(steps: list[tuple[int, bool, int]]) -> None:
     values = np.array([value / 4 for value, _, _ in steps])
     goods = np.array([good for _, good, _ in steps])
-    found = auc(values, goods, np.array([index for _, _, index in steps]), 0.95)
+    found = auc(values, goods, np.array([index for _, _, index in steps]))
     orders = [(a > b) + (a == b) / 2 for a in values[goods] for b in values[~goods]]
     if not orders:
         assert found.value is None
@@ -102,7 +104,7 @@ def test_auc_is_the_share_of_pairs_in_order(steps: list[tuple[int, bool, int]]) 
 def test_the_interval_of_an_auc_is_that_of_its_formula_where_each_step_is_a_chain() -> None:
     draws = np.random.default_rng(3)
     good, bad = draws.normal(1, 1, 40), draws.normal(0, 1, 30)
-    found = auc(np.concatenate([good, bad]), np.array([True] * 40 + [False] * 30), np.arange(70), 0.95)
+    found = auc(np.concatenate([good, bad]), np.array([True] * 40 + [False] * 30), np.arange(70))
     above = np.array([(bad < value).mean() for value in good])
     below = np.array([(good > value).mean() for value in bad])
     sd = math.sqrt(above.var(ddof=1) / 40 + below.var(ddof=1) / 30)  # DeLong, DeLong and Clarke-Pearson (1988)
@@ -113,8 +115,8 @@ def test_the_interval_of_an_auc_is_that_of_its_formula_where_each_step_is_a_chai
 
 def test_chains_that_repeat_themselves_do_not_narrow_the_interval_of_an_auc() -> None:
     values, goods = np.array([0.1, 0.4, 0.6, 0.9, 0.3, 0.8]), np.array([False, True, False, True, True, False])
-    once = auc(values, goods, np.arange(6), 0.95)
-    twice = auc(np.tile(values, 2), np.tile(goods, 2), np.tile(np.arange(6), 2), 0.95)
+    once = auc(values, goods, np.arange(6))
+    twice = auc(np.tile(values, 2), np.tile(goods, 2), np.tile(np.arange(6), 2))
     assert twice.value == pytest.approx(once.value)
     assert twice.low == pytest.approx(once.low)
 
@@ -125,12 +127,14 @@ def test_chains_that_repeat_themselves_do_not_narrow_the_interval_of_an_auc() ->
 )
 def test_wilson_is_that_of_a_published_table(successes: int, trials: int, low: float, high: float) -> None:
     """Newcombe (1998), table I, method 3."""
-    assert np.allclose(wilson(successes, trials, 0.95), (low, high), atol=5e-5)
+    found = wilson(successes, trials)
+    assert found.low == pytest.approx(low, abs=5e-5)
+    assert found.high == pytest.approx(high, abs=5e-5)
 
 
 @pytest.mark.parametrize(("chains", "values"), [([0, 0, 0], [0.9, 0.1, 0.95]), ([0, 1, 0], [0.9, 0.1, 0.8])])
 def test_an_auc_of_one_chain_or_without_a_pair_out_of_order_has_no_interval(
     chains: list[int], values: list[float]
 ) -> None:
-    found = auc(np.array(values), np.array([True, False, True]), np.array(chains), 0.95)
+    found = auc(np.array(values), np.array([True, False, True]), np.array(chains))
     assert found == Interval(value=1.0, low=None, high=None)

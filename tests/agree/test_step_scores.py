@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import ChainPair, goods_until
-from pipeline.analysis.agree.step_scores import (
+from pipeline.analysis.agree.steps import (
     by_length,
     by_position,
     length_groups,
@@ -16,8 +16,8 @@ from pipeline.analysis.agree.step_scores import (
     step_figures,
     trends,
 )
-from pipeline.core.statistics import rank_correlation
-from tests.agree.pairs import RESAMPLING, human, labelled, pair
+from pipeline.analysis.comparison import rank_correlation
+from tests.agree.pairs import RESAMPLES, human, labelled, pair
 
 SCORES = st.lists(
     st.lists(st.tuples(st.sampled_from([True, False, None]), st.floats(0, 1)), min_size=1, max_size=6),
@@ -32,7 +32,7 @@ def chain(*steps: tuple[bool | None, float]) -> ChainPair:
 
 @given(SCORES)
 def test_auc_brier_and_ece_are_those_of_their_definitions(chains: list[list[tuple[bool | None, float]]]) -> None:
-    found = step_figures([chain(*steps) for steps in chains], 10, RESAMPLING)
+    found = step_figures([chain(*steps) for steps in chains], 10, RESAMPLES)
     known = [(good, score) for steps in chains for good, score in steps if good is not None]
     good, bad = ([score for is_good, score in known if is_good is wanted] for wanted in (True, False))
     assert (found.good, found.bad) == (len(good), len(bad))
@@ -54,7 +54,7 @@ def test_auc_brier_and_ece_are_those_of_their_definitions(chains: list[list[tupl
 
 def test_scores_with_known_figures() -> None:
     chains = [chain((True, 1.0), (False, 0.0)), chain((True, 0.75), (False, 0.25), (None, 0.9))]
-    found = step_figures(chains, 2, RESAMPLING)
+    found = step_figures(chains, 2, RESAMPLES)
     assert found.auc.value == 1
     assert found.brier.value == 2 * 0.25**2 / 4
     assert found.ece == pytest.approx((2 * (1 - 0.875) + 2 * 0.125) / 4)
@@ -62,21 +62,21 @@ def test_scores_with_known_figures() -> None:
 
 
 def test_scores_on_the_edges_of_bins_are_in_the_upper_one_and_1_in_the_last() -> None:
-    found = step_figures([chain((True, 0.0), (True, 0.3), (True, 0.9), (True, 1.0))], 10, RESAMPLING)
+    found = step_figures([chain((True, 0.0), (True, 0.3), (True, 0.9), (True, 1.0))], 10, RESAMPLES)
     assert [(round(each.low, 1), each.steps) for each in found.bins] == [(0.0, 1), (0.3, 1), (0.9, 2)]
 
 
 def test_positions_are_parts_of_the_chain() -> None:
-    found = by_position([chain(*((True, score) for score in (0.9, 0.8, 0.7, 0.6, 0.1)))], 0.95)
+    found = by_position([chain(*((True, score) for score in (0.9, 0.8, 0.7, 0.6, 0.1)))])
     assert [(each.low, each.steps, each.mean) for each in found] == [
         (0.0, 1, 0.9), (0.2, 1, 0.8), (0.4, 1, 0.7), (0.6, 1, 0.6), (0.8, 1, 0.1)
     ]  # fmt: skip
-    (middle,) = by_position([chain((True, 0.9))], 0.95)
+    (middle,) = by_position([chain((True, 0.9))])
     assert (middle.low, middle.high) == (0.4, 0.6)
 
 
 def test_steps_without_a_human_label_count_for_the_mean_of_a_position_alone() -> None:
-    (found,) = by_position([chain((None, 0.2)), chain((True, 0.8)), chain((False, 0.5))], 0.95)
+    (found,) = by_position([chain((None, 0.2)), chain((True, 0.8)), chain((False, 0.5))])
     assert (found.steps, found.good, found.bad) == (3, 1, 1)
     assert found.mean == pytest.approx(0.5)
     assert (found.mean_good, found.mean_bad) == (0.8, 0.5)
@@ -104,20 +104,20 @@ def test_every_length_has_a_group() -> None:
 def test_a_phantom_last_step_shows_as_lowest_scores_on_the_last_step() -> None:
     rng = np.random.default_rng(0)
     fair = [pair(-1, rng.uniform(0.2, 1, 5).tolist()) for _ in range(400)]
-    found = lowest_on_last(fair, RESAMPLING)
+    found = lowest_on_last(fair, RESAMPLES)
     assert found.share.low is not None
     assert found.share.high is not None
     assert found.by_chance == pytest.approx(0.2)
     assert found.share.low < 0.2 < found.share.high
     buggy = [pair(-1, [*rng.uniform(0.2, 1, 4).tolist(), 0.1]) for _ in range(400)]
-    assert lowest_on_last(buggy, RESAMPLING).share.value == 1
+    assert lowest_on_last(buggy, RESAMPLES).share.value == 1
 
 
 def test_ties_for_the_lowest_score_count_in_parts_and_single_steps_not_at_all() -> None:
-    found = lowest_on_last([pair(-1, [0.5, 0.5]), pair(0, [0.1, 0.9]), pair(-1, [0.3])], RESAMPLING)
+    found = lowest_on_last([pair(-1, [0.5, 0.5]), pair(0, [0.1, 0.9]), pair(-1, [0.3])], RESAMPLES)
     assert (found.chains, found.share.value) == (2, 0.25)
     assert (found.correct_chains, found.correct.value) == (1, 0.5)
-    assert lowest_on_last([pair(-1, [0.3])], RESAMPLING).by_chance is None
+    assert lowest_on_last([pair(-1, [0.3])], RESAMPLES).by_chance is None
 
 
 def test_trends_see_scores_that_fall_along_the_chain_and_with_its_length() -> None:
@@ -143,5 +143,5 @@ def test_rank_correlation_is_spearmans(values: list[tuple[int, int]]) -> None:
 
 def test_a_first_error_leaves_the_steps_after_it_out_of_the_figures() -> None:
     judged = ChainPair(human=human(goods_until(1, 4)), labelled=labelled([0.9, 0.1, 0.2, 0.3]))
-    found = step_figures([judged], 10, RESAMPLING)
+    found = step_figures([judged], 10, RESAMPLES)
     assert (found.good, found.bad) == (1, 1)

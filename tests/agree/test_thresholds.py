@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.judged import BestThreshold, best_threshold
-from pipeline.core.statistics import Floats, Interval, Resampling, share
+from pipeline.analysis.comparison import bootstrap
+from pipeline.core.statistics import Floats, Interval, share
 
 Case = tuple[list[float], int]
 
@@ -108,7 +109,7 @@ def chains(hits: list[int]) -> Floats:
 
 
 def test_an_interval_of_a_share_is_about_that_of_the_normal_law() -> None:
-    found = Resampling(replicates=20_000, seed=1, confidence=0.95).estimate(chains([1] * 120 + [0] * 80), rate)
+    found = bootstrap(chains([1] * 120 + [0] * 80), rate, seed=1, resamples=20_000)
     reach = 1.96 * (0.6 * 0.4 / 200) ** 0.5
     assert found.value == 0.6
     assert found.low is not None
@@ -118,16 +119,14 @@ def test_an_interval_of_a_share_is_about_that_of_the_normal_law() -> None:
 
 
 def test_whole_chains_are_drawn_not_their_steps() -> None:
-    resampling = Resampling(replicates=20_000, seed=1, confidence=0.95)
-    found = resampling.estimate(np.array([[10.0, 10.0]] * 10 + [[0.0, 10.0]] * 10), rate)
-    assert found == resampling.estimate(chains([1] * 10 + [0] * 10), rate)
+    found = bootstrap(np.array([[10.0, 10.0]] * 10 + [[0.0, 10.0]] * 10), rate, seed=1)
+    assert found == bootstrap(chains([1] * 10 + [0] * 10), rate, seed=1)
 
 
 @given(st.lists(st.integers(0, 1), max_size=20), st.integers(0, 5))
 def test_the_same_seed_gives_the_same_interval_around_the_value(hits: list[int], seed: int) -> None:
-    resampling = Resampling(replicates=200, seed=seed, confidence=0.9)
-    found = resampling.estimate(chains(hits), rate)
-    assert found == resampling.estimate(chains(hits[::-1]), rate)
+    found = bootstrap(chains(hits), rate, seed=seed, resamples=200)
+    assert found == bootstrap(chains(hits[::-1]), rate, seed=seed, resamples=200)
     if found.low is not None:
         assert found.high is not None
         assert 0 <= found.low < found.high <= 1
@@ -139,5 +138,5 @@ def test_the_same_seed_gives_the_same_interval_around_the_value(hits: list[int],
 
 @given(st.sampled_from([0, 1]), st.integers(1, 30))
 def test_chains_that_all_say_the_same_have_no_interval(hit: int, count: int) -> None:
-    found = Resampling(replicates=100, seed=0, confidence=0.95).estimate(chains([hit] * count), rate)
+    found = bootstrap(chains([hit] * count), rate, resamples=100)
     assert found == Interval(value=hit, low=None, high=None)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.analysis.searches.records import mean_over, share_over
+from pipeline.analysis.comparison import mean_over, share_over
 from pipeline.core.statistics import Floats, Interval
 from tests.searches import closed_forms, naive
 from tests.searches.closed_forms import AllChains, all_chains

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtr
 from scipy.stats import beta
 
-from pipeline.analysis.calibrate.trials import Trials
-from pipeline.core.statistics import Floats, Ints, bins_of
+from pipeline.analysis.calibrate.prefixes import Trials
+from pipeline.analysis.comparison import bins_of
+from pipeline.core.statistics import Floats, Ints
 
 KAPPA = 4.0
 SHARED = 0.3

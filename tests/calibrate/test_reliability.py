@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pipeline.analysis.calibrate.prefixes import Trials, mean_value
 from pipeline.analysis.calibrate.reliability import LEAST, reliability
-from pipeline.analysis.calibrate.trials import Trials, mean_value
 from tests.calibrate.known import Curve, first_steps, honest, overconfident, sample, true_ece
 
 pytestmark = pytest.mark.slow

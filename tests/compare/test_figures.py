@@ -17,8 +17,9 @@ from pipeline.analysis.compare.comparison import verdict
 from pipeline.analysis.compare.flips import label_flips, rule_of_counts
 from pipeline.analysis.compare.frames import Common, Frames, common, frames
 from pipeline.analysis.compare.shift import Z, beyond_by_chance, noise, right_of_b, shift
+from pipeline.analysis.comparison import jackknife, mean, ratio, sums_of
 from pipeline.config.choices import LabelRule
-from pipeline.core.statistics import Interval, jackknife, mean, ratio, sums_of
+from pipeline.core.statistics import Interval
 from pipeline.estimators.registry import estimator_for
 from tests.compare.synthetic import counted, label_frame, label_row, sampled, truths
 from tests.settings import estimator, estimator_settings

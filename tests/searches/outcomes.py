@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.figures import SearchRun
 
 Chain = tuple[float | None, bool | None]
 """Score and outcome of a candidate; an outcome of None is not graded."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.searches.equal_tokens import best_chances, best_of_each, first_chances, tokens_of_chains
+from pipeline.analysis.comparison import best_of_each, first_chances
+from pipeline.analysis.searches.equal_tokens import best_chances, tokens_of_chains
 from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import Chain, run_of, searched
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.searches.coverage import COVERAGES, Coverage, coverage
+from pipeline.analysis.searches.figures import COVERAGES, Coverage, coverage
 from pipeline.analysis.searches.sentences import trust_sentences
 from tests.searches.outcomes import frame_of, searched
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.equal_tokens import at_equal_tokens
+from pipeline.analysis.searches.figures import EqualTokens, SearchRun
 from pipeline.analysis.select.methods import best_of
 from tests.searches.outcomes import best_of as best_of_run
 from tests.searches.outcomes import frame_of, rows_of, run_of, searched

@@ -21,7 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.analysis.agree.human import UNMODIFIED, ChainPair
-from pipeline.core.statistics import Floats, Interval, Resampling, share
+from pipeline.analysis.agree.rulings import by_threshold
+from pipeline.analysis.agree.steps import cells
+from pipeline.analysis.comparison import bootstrap
+from pipeline.core.statistics import Floats, Interval, share
 
 DIMENSIONS = {
     "simplicity": ("redundency", "circular"),
@@ -56,17 +59,20 @@ class Classes:
     dimensions: dict[str, float | None]
 
 
-def error_classes(pairs: Sequence[ChainPair], threshold: float, resampling: Resampling) -> Classes | None:
+def error_classes(pairs: Sequence[ChainPair], threshold: float, resamples: int) -> Classes | None:
     """The results of all classes at one threshold. None if no chain has a class."""
     classed = [(pair, pair.human.error_class) for pair in pairs if pair.human.error_class is not None]
     if not classed:
         return None
-    rows = np.array([_cells(pair, threshold) for pair, _ in classed])
+    of_classes = [pair for pair, _ in classed]
+    goods = by_threshold([pair.labelled for pair in of_classes], threshold).goods
+    assert goods is not None
+    rows = cells(of_classes, goods)
     names = np.array([name for _, name in classed])
-    by_class = {name: _result(rows[names == name], resampling) for name in dict.fromkeys(names.tolist())}
+    by_class = {name: _result(rows[names == name], resamples) for name in dict.fromkeys(names.tolist())}
     return Classes(
         threshold=threshold,
-        total=_result(rows[names != UNMODIFIED], resampling),
+        total=_result(rows[names != UNMODIFIED], resamples),
         by_class=by_class,
         dimensions={name: _dimension(classes, by_class) for name, classes in DIMENSIONS.items()},
     )
@@ -87,16 +93,7 @@ def prm_score(sums: Floats) -> Floats:
     return (f1_good(sums) + f1_bad(sums)) / 2
 
 
-def _cells(pair: ChainPair, threshold: float) -> list[float]:
-    cells = [0.0, 0.0, 0.0, 0.0]
-    for score, good in zip(pair.labelled.values, pair.human.goods, strict=True):
-        if score is not None and good is not None:
-            called = score > threshold
-            cells[(_TP if called else _FN) if good else (_FP if called else _TN)] += 1
-    return cells
-
-
-def _result(rows: Floats, resampling: Resampling) -> ClassResult:
+def _result(rows: Floats, resamples: int) -> ClassResult:
     sums = rows.sum(axis=0)
     without_bad = sums[_FP] + sums[_TN] == 0
     return ClassResult(
@@ -105,9 +102,9 @@ def _result(rows: Floats, resampling: Resampling) -> ClassResult:
         false_good=int(sums[_FP]),
         true_bad=int(sums[_TN]),
         false_bad=int(sums[_FN]),
-        f1=resampling.estimate(rows, f1_good),
-        negative_f1=Interval() if without_bad else resampling.estimate(rows, f1_bad),
-        prm_score=resampling.estimate(rows, f1_good if without_bad else prm_score),
+        f1=bootstrap(rows, f1_good, resamples=resamples),
+        negative_f1=Interval() if without_bad else bootstrap(rows, f1_bad, resamples=resamples),
+        prm_score=bootstrap(rows, f1_good if without_bad else prm_score, resamples=resamples),
     )
 
 

@@ -33,7 +33,7 @@ from pipeline.analysis.agree.judged import (
 )
 from pipeline.analysis.agree.people import read_humans, read_originals, refuse_miscounted
 from pipeline.analysis.agree.scores import StepScores, read_step_scores
-from pipeline.analysis.agree.step_scores import (
+from pipeline.analysis.agree.steps import (
     LengthFigures,
     LowestOnLast,
     PositionFigures,
@@ -46,11 +46,11 @@ from pipeline.analysis.agree.step_scores import (
     step_figures,
     trends,
 )
+from pipeline.analysis.comparison import CONFIDENCE
 from pipeline.analysis.settings import BINS, FIXED_THRESHOLD, AgreeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import RowLocation
-from pipeline.core.statistics import CONFIDENCE, Resampling
 
 MAX_LISTED = 100
 """The most rows of a kind that the JSON report lists."""
@@ -159,11 +159,10 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
     humans, unusable = read_humans(config)
     refuse_miscounted(config, humans, unusable)
     compared = _compared(config, scores, humans)
-    resampling = Resampling(replicates=config.resamples, seed=0, confidence=CONFIDENCE)
     judged = Judged(
         pairs=tuple(compared.judged),
         subsets=tuple(_subsets(compared.judged)),
-        resampling=resampling,
+        resamples=config.resamples,
         dev=config.dev if config.fixed_threshold is None else None,
     )
     methods = _methods(config, judged)
@@ -185,15 +184,15 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         not_by_people=_listed(compared.not_by_people),
         undefined=undefined(judged),
         methods=tuple(methods),
-        cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, resampling) if compared.cut else None,
-        steps=step_figures(judged.pairs, BINS, resampling),
-        steps_by_subset={name: step_figures(judged.of(name), BINS, resampling) for name in judged.names},
-        by_position=tuple(by_position(judged.pairs, CONFIDENCE)),
+        cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, config.resamples) if compared.cut else None,
+        steps=step_figures(judged.pairs, BINS, config.resamples),
+        steps_by_subset={name: step_figures(judged.of(name), BINS, config.resamples) for name in judged.names},
+        by_position=tuple(by_position(judged.pairs)),
         by_length=tuple(by_length(judged.pairs)),
         results_by_length=by_group(judged, length_groups(judged.pairs), threshold),
         trends=trends(judged.pairs),
-        lowest_on_last=lowest_on_last(judged.pairs, resampling),
-        classes=error_classes(judged.pairs, threshold, resampling),
+        lowest_on_last=lowest_on_last(judged.pairs, config.resamples),
+        classes=error_classes(judged.pairs, threshold, config.resamples),
     )
 
 

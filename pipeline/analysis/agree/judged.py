@@ -33,7 +33,8 @@ from pipeline.analysis.agree.rulings import (
     first_errors,
     mean_f1,
 )
-from pipeline.core.statistics import Floats, Interval, Resampling, wilson
+from pipeline.analysis.comparison import wilson
+from pipeline.core.statistics import Floats, Interval
 
 _SAME = 1e-12
 """F1 values that differ by less are equal: they are ratios of counts."""
@@ -102,7 +103,7 @@ class Judged:
 
     pairs: tuple[ChainPair, ...]
     subsets: tuple[str | None, ...]
-    resampling: Resampling
+    resamples: int
     dev: str | None = None
 
     @property
@@ -160,9 +161,8 @@ def at_best_thresholds(judged: Judged) -> MethodResult:
     kept = [(pair, name) for pair, name in zip(judged.pairs, judged.subsets, strict=True) if found[name] is not None]
     among = replace(judged, pairs=tuple(pair for pair, _ in kept), subsets=tuple(name for _, name in kept))
     thresholds = {name: best.threshold for name, best in found.items() if best is not None}
-    rulings = {name: by_threshold([pair.labelled for pair in among.of(name)], thresholds[name]) for name in thresholds}
-    errors = {name: iter(ruling.errors) for name, ruling in rulings.items()}
-    ruling = Ruling(name="best threshold of each subset", errors=tuple(next(errors[name]) for name in among.subsets))
+    rulings = (by_threshold([pair.labelled], thresholds[name]) for pair, name in kept)
+    ruling = Ruling(name="best threshold of each subset", errors=tuple(each.errors[0] for each in rulings))
     made = _result(among, ruling, How.best, thresholds.get)
     return replace(made, by_subset={name: replace(result, best=found[name]) for name, result in made.by_subset.items()})
 
@@ -173,17 +173,17 @@ def baseline_results(judged: Judged) -> list[MethodResult]:
     return [_result(judged, ruling, How.baseline, lambda _name: None) for ruling in baselines(chains)]
 
 
-def total_at(pairs: Sequence[ChainPair], threshold: float, resampling: Resampling) -> SubsetResult:
+def total_at(pairs: Sequence[ChainPair], threshold: float, resamples: int) -> SubsetResult:
     """One threshold on chains of which some steps may have no score: where such a step decides, the error counts as missed."""
     ruling = by_threshold([pair.labelled for pair in pairs], threshold)
-    found = first_errors(pairs, [None] * len(pairs), ruling, resampling)
-    return _subset(found.total, resampling.confidence, threshold, counted=True)
+    found = first_errors(pairs, [None] * len(pairs), ruling, resamples)
+    return _subset(found.total, threshold)
 
 
 def by_group(judged: Judged, groups: Sequence[str | None], threshold: float) -> dict[str, SubsetResult]:
     """The results at one threshold for other groups of the same chains. Chains without a group are left out."""
-    found = first_errors(judged.pairs, groups, _scored(judged, threshold), judged.resampling).by_subset
-    return {name: _subset(each, judged.resampling.confidence, threshold, counted=True) for name, each in found.items()}
+    found = first_errors(judged.pairs, groups, _scored(judged, threshold), judged.resamples).by_subset
+    return {name: _subset(each, threshold) for name, each in found.items()}
 
 
 def _scored(judged: Judged, threshold: float) -> Ruling:
@@ -197,20 +197,20 @@ def _result(
     how: How,
     threshold_of: Callable[[str | None], float | None],
 ) -> MethodResult:
-    found = first_errors(judged.pairs, judged.subsets, ruling, judged.resampling)
-    counted, confidence = how is not How.baseline, judged.resampling.confidence
+    found = first_errors(judged.pairs, judged.subsets, ruling, judged.resamples)
+    counted = how is not How.baseline
     defined = [name for name, each in found.by_subset.items() if each.erroneous and each.correct]
     held_out = tuple(name for name in defined if name != judged.dev)
 
     def mean(among: Sequence[str]) -> Interval:
-        return mean_f1(judged.pairs, judged.subsets, ruling, judged.resampling, among)
+        return mean_f1(judged.pairs, judged.subsets, ruling, judged.resamples, among)
 
     return MethodResult(
         name=ruling.name,
         how=how,
-        total=_subset(found.total, confidence, ruling.threshold, counted=counted),
+        total=_subset(found.total, ruling.threshold, counted=counted),
         by_subset={
-            name: _subset(each, confidence, threshold_of(name), counted=counted) for name, each in found.by_subset.items()
+            name: _subset(each, threshold_of(name), counted=counted) for name, each in found.by_subset.items()
         },
         mean=mean(held_out),
         mean_of=held_out,
@@ -221,14 +221,11 @@ def _result(
     )  # fmt: skip
 
 
-def _subset(found: F1, confidence: float, threshold: float | None, *, counted: bool) -> SubsetResult:
+def _subset(found: F1, threshold: float | None, *, counted: bool = True) -> SubsetResult:
     """`counted`: the accuracies are shares of chains, not expected values."""
 
     def accuracy(share: float | None, chains: int) -> Interval:
-        if share is None:
-            return Interval()
-        low, high = wilson(round(share * chains), chains, confidence) if counted else (None, None)
-        return Interval(value=share, low=low, high=high)
+        return wilson(round(share * chains), chains) if share is not None and counted else Interval(value=share)
 
     return SubsetResult(
         erroneous=found.erroneous,

@@ -1,4 +1,4 @@
-"""Methods that judge steps (rulings), and how well each agrees with human labels on first errors and single steps. Pure.
+"""Methods that judge steps (rulings), and how well each agrees with human labels on first errors. Pure.
 
 **Rulings** are the run's own labels, its values above a threshold, and baselines that need no rollouts. The baselines show
 which agreement costs nothing. Two of them know which final answers are correct, as the run does. Labels by consensus come with
@@ -7,24 +7,20 @@ Monte Carlo's own labels and with each witness alone.
 **First errors.** F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of two accuracies. One is
 over chains with a human error (correct: the same first error is found), the other over chains without (correct: none is found).
 An uncertain chain is counted separately and also as missed, like an unreadable answer in ProcessBench's own code.
-
-**Single steps.** Steps that humans call good or bad are counted. A first error says nothing about the steps after it, so these
-are left out. A value is P(correct final answer), not P(good step): a curve off the diagonal does not mean a sampling error.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelChain, first_error, goods_until
+from pipeline.analysis.comparison import bootstrap
 from pipeline.analysis.settings import Neutral
-from pipeline.core.statistics import Floats, Interval, Resampling, auc, bins_of, share, wilson
+from pipeline.core.statistics import Floats, Interval, share
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
-_GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +130,7 @@ class FirstErrorScores:
 
 
 def first_errors(
-    pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling, resampling: Resampling
+    pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling, resamples: int
 ) -> FirstErrorScores:
     """`subsets`: one per pair. Pairs whose human ratings leave the first error open are left out."""
     cases = [
@@ -145,9 +141,9 @@ def first_errors(
     names, rows = _rows(cases)
     wholes = rows.sum(axis=1)
     return FirstErrorScores(
-        total=_f1(wholes, resampling),
-        by_subset={name: _f1(rows[:, index], resampling) for index, name in enumerate(names)},
-        mean=_mean_f1(rows[:, :-1], resampling) if len(names) > 1 else None,
+        total=_f1(wholes, resamples),
+        by_subset={name: _f1(rows[:, index], resamples) for index, name in enumerate(names)},
+        mean=_mean_f1(rows[:, :-1], resamples) if len(names) > 1 else None,
         shift=_shift([(pair.human.first_error, errors) for pair, _, errors in cases]),
         right_answers=_right_answers([(pair, errors) for pair, _, errors in cases]),
         uncertain=sum(errors.get(None, 0.0) for _, _, errors in cases),
@@ -158,7 +154,7 @@ def mean_f1(
     pairs: Sequence[ChainPair],
     subsets: Sequence[str | None],
     ruling: Ruling,
-    resampling: Resampling,
+    resamples: int,
     among: Collection[str],
 ) -> Interval:
     """The mean F1 over the subsets in `among`. Not defined without any, or if the F1 of one of them is not."""
@@ -169,7 +165,7 @@ def mean_f1(
             if pair.human.first_error is not None and subset in among
         ]
     )
-    return _mean_f1(rows[:, :-1], resampling) if names else Interval()
+    return _mean_f1(rows[:, :-1], resamples) if names else Interval()
 
 
 def f1(sums: Floats) -> Floats:
@@ -178,100 +174,6 @@ def f1(sums: Floats) -> Floats:
     cleared = share(sums[..., _CLEARED], sums[..., _CORRECT])
     both = found + cleared
     return np.divide(2 * found * cleared, both, out=np.asarray(both * 0.0), where=both != 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepLabels:
-    """`good` and `bad`: steps by human label, without those that the ruling leaves `uncertain`. `balanced`: the mean of the
-    accuracies among good and among bad steps."""
-
-    good: int
-    bad: int
-    uncertain: int
-    accuracy: Interval
-    balanced: Interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Steps with values in [`low`, `high`), the last bin including its end: their number, their mean value, and the share
-    that humans call good, with its Wilson interval."""
-
-    low: float
-    high: float
-    steps: int
-    mean_value: float
-    good: float
-    good_low: float
-    good_high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reliability:
-    """`bins`: those that hold steps. `ece`: expected calibration error, the mean distance between mean value and share of good
-    steps, with bins weighted by their steps (Naeini et al. 2015). `sampled_auc` leaves out last steps whose value is the
-    chain's own outcome. `unvalued`: steps with a human label but no value."""
-
-    steps: int
-    unvalued: int
-    bins: tuple[Bin, ...]
-    ece: float | None
-    auc: Interval
-    sampled_auc: Interval
-
-
-def step_labels(pairs: Sequence[ChainPair], ruling: Ruling, resampling: Resampling) -> StepLabels | None:
-    """None for a ruling that does not judge single steps."""
-    if ruling.goods is None:
-        return None
-    rows = np.zeros((len(pairs), 4))
-    uncertain = 0
-    for row, pair, goods in zip(rows, pairs, ruling.goods, strict=True):
-        for truth, good in zip(pair.human.goods, goods, strict=True):
-            if truth is None:
-                continue
-            if good is None:
-                uncertain += 1
-            else:
-                row[_GOOD if truth else _BAD] += 1
-                row[_GOOD_RIGHT if truth else _BAD_RIGHT] += good == truth
-    sums = rows.sum(axis=0)
-    return StepLabels(
-        good=int(sums[_GOOD]),
-        bad=int(sums[_BAD]),
-        uncertain=uncertain,
-        accuracy=resampling.estimate(rows, _accuracy),
-        balanced=resampling.estimate(rows, _balanced),
-    )
-
-
-def reliability(pairs: Sequence[ChainPair], n_bins: int, confidence: float) -> Reliability:
-    """The reliability curve over bins of equal width, and the AUC of values: how well they rank good steps above bad ones."""
-    judged = [
-        (index, value, good, pair.labelled.terminal and step == len(pair.labelled.values) - 1)
-        for index, pair in enumerate(pairs)
-        for step, (value, good) in enumerate(zip(pair.labelled.values, pair.human.goods, strict=True))
-        if good is not None
-    ]
-    valued = [case for case in judged if case[1] is not None]
-    chains = np.array([index for index, _, _, _ in valued], dtype=np.int64)
-    values = np.array([value for _, value, _, _ in valued], dtype=np.float64)
-    goods = np.array([good for _, _, good, _ in valued], dtype=np.bool_)
-    sampled = np.array([not terminal for _, _, _, terminal in valued], dtype=np.bool_)
-    where = bins_of(values, n_bins)
-    bins = tuple(
-        _bin(position, n_bins, values[where == position], goods[where == position], confidence)
-        for position in np.unique(where).tolist()
-    )
-    apart = sum(found.steps * abs(found.mean_value - found.good) for found in bins)
-    return Reliability(
-        steps=len(valued),
-        unvalued=len(judged) - len(valued),
-        bins=bins,
-        ece=apart / len(valued) if valued else None,
-        auc=auc(values, goods, chains, confidence),
-        sampled_auc=auc(values[sampled], goods[sampled], chains[sampled], confidence),
-    )
 
 
 def _of_labels(name: str, labels: Sequence[tuple[int | None, ...]], neutral: Neutral) -> Ruling:
@@ -313,7 +215,7 @@ def _rows(
     return names, rows
 
 
-def _f1(rows: Floats, resampling: Resampling) -> F1:
+def _f1(rows: Floats, resamples: int) -> F1:
     rows = rows[rows[:, _ERRONEOUS] + rows[:, _CORRECT] > 0]
     sums = rows.sum(axis=0)
     erroneous, correct = int(sums[_ERRONEOUS]), int(sums[_CORRECT])
@@ -322,14 +224,16 @@ def _f1(rows: Floats, resampling: Resampling) -> F1:
         correct=correct,
         found=float(sums[_EXACT]) / erroneous if erroneous else None,
         cleared=float(sums[_CLEARED]) / correct if correct else None,
-        f1=resampling.estimate(rows, f1),
+        f1=bootstrap(rows, f1, resamples=resamples),
     )
 
 
-def _mean_f1(rows: Floats, resampling: Resampling) -> Interval:
+def _mean_f1(rows: Floats, resamples: int) -> Interval:
     n_subsets = rows.shape[1]
-    return resampling.estimate(
-        rows.reshape(len(rows), -1), lambda sums: f1(sums.reshape(*sums.shape[:-1], n_subsets, 4)).mean(axis=-1)
+    return bootstrap(
+        rows.reshape(len(rows), -1),
+        lambda sums: f1(sums.reshape(*sums.shape[:-1], n_subsets, 4)).mean(axis=-1),
+        resamples=resamples,
     )
 
 
@@ -363,24 +267,3 @@ def _right_answers(cases: Sequence[tuple[ChainPair, Mapping[int | None, float]]]
         found=sum(1.0 - errors.get(NO_ERROR, 0.0) - errors.get(None, 0.0) for _, errors in wrong),
         found_exactly=sum(errors.get(truth, 0.0) for truth, errors in wrong),
     )
-
-
-def _bin(position: int, n_bins: int, values: Floats, goods: NDArray[np.bool_], confidence: float) -> Bin:
-    good_low, good_high = wilson(int(goods.sum()), len(goods), confidence)
-    return Bin(
-        low=position / n_bins,
-        high=(position + 1) / n_bins,
-        steps=len(values),
-        mean_value=float(values.mean()),
-        good=float(goods.mean()),
-        good_low=good_low,
-        good_high=good_high,
-    )
-
-
-def _accuracy(sums: Floats) -> Floats:
-    return share(sums[..., _GOOD_RIGHT] + sums[..., _BAD_RIGHT], sums[..., _GOOD] + sums[..., _BAD])
-
-
-def _balanced(sums: Floats) -> Floats:
-    return (share(sums[..., _GOOD_RIGHT], sums[..., _GOOD]) + share(sums[..., _BAD_RIGHT], sums[..., _BAD])) / 2

@@ -21,26 +21,23 @@ from pipeline.analysis.agree.judge import ScoreAgreement, judge
 from pipeline.analysis.agree.people import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
-    Reliability,
     Ruling,
-    StepLabels,
     baselines,
     by_label,
     by_opinion,
     by_threshold,
     first_errors,
-    reliability,
-    step_labels,
 )
 from pipeline.analysis.agree.score_sections import page_of
+from pipeline.analysis.agree.steps import Reliability, StepLabels, reliability, step_labels
 from pipeline.analysis.agree.verifiers import VerifierAgreement, verifier_agreements
+from pipeline.analysis.comparison import CONFIDENCE
 from pipeline.analysis.settings import BINS, AgreeConfig
 from pipeline.config.choices import ValueColumn
 from pipeline.config.consensus import cap_text
 from pipeline.consensus.kept import witness_places
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.records import Origin
-from pipeline.core.statistics import CONFIDENCE, Resampling
 from pipeline.core.tables import LABELS
 from pipeline.data.rows import input_files
 from pipeline.display.document import GENERATOR
@@ -171,9 +168,9 @@ def of_run(config: AgreeConfig) -> Agreement:
         ),
         unusable=tuple(unusable[:MAX_LISTED]),
         rulings=tuple(_compared(config, made, matched.pairs)),
-        reliability=reliability(matched.pairs, BINS, CONFIDENCE),
+        reliability=reliability(matched.pairs, BINS),
         kept=tuple(_judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])),
-        verifiers=tuple(verifier_agreements(storage, matched.pairs, CONFIDENCE)),
+        verifiers=tuple(verifier_agreements(storage, matched.pairs)),
     )
     _write(config, report)
     return report
@@ -286,11 +283,10 @@ def _labels(config: AgreeConfig, made: LabelProvenance, chains: Sequence[ModelCh
 
 def _judged(config: AgreeConfig, pairs: Sequence[ChainPair], rulings: Sequence[Ruling]) -> Iterator[MethodComparison]:
     names = subsets(pairs)
-    resampling = Resampling(replicates=config.resamples, seed=0, confidence=CONFIDENCE)
     for ruling in rulings:
         yield MethodComparison(
             name=ruling.name,
             threshold=ruling.threshold,
-            first_errors=first_errors(pairs, names, ruling, resampling),
-            steps=step_labels(pairs, ruling, resampling),
+            first_errors=first_errors(pairs, names, ruling, config.resamples),
+            steps=step_labels(pairs, ruling, config.resamples),
         )

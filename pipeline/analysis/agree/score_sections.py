@@ -6,8 +6,7 @@ from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
-from pipeline.analysis.agree.rulings import Bin
-from pipeline.analysis.agree.step_scores import StepFigures, name_of_lengths
+from pipeline.analysis.agree.steps import Bin, StepFigures, name_of_lengths
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent, printable
 from pipeline.display.document import (

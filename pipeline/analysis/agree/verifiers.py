@@ -9,13 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.agree.human import ChainPair
-from pipeline.core.statistics import wilson
+from pipeline.analysis.agree.steps import cells
+from pipeline.analysis.comparison import wilson
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, verdict_frames
 from pipeline.verifiers.base import StepVerdict
 
 Verdicts = Mapping[tuple[str, int], str]
 """Chain and step, from 1, to verdict, for the steps that are not unknown."""
+_CALLS = {StepVerdict.REFUTED.value: False, StepVerdict.HOLDS.value: True}
+"""What a verdict calls a step: good or bad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,37 +39,34 @@ class VerifierAgreement:
     recall: float | None
 
 
-def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair], confidence: float) -> list[VerifierAgreement]:
+def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair]) -> list[VerifierAgreement]:
     """One for each verifier that has checked the run, by name; of an unfinished one, on what it has checked. Raises StoreError
     for damaged findings."""
     chains = [pair.labelled.chain_id for pair in pairs]
-    return [agreement(name, _verdicts(storage, name, chains), pairs, confidence) for name in CHECK_RUNS.names(storage)]
+    return [agreement(name, _verdicts(storage, name, chains), pairs) for name in CHECK_RUNS.names(storage)]
 
 
-def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair], confidence: float) -> VerifierAgreement:
+def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair]) -> VerifierAgreement:
     """How well the verdicts of a verifier agree with people. Pure."""
-    steps: list[tuple[str | None, bool]] = [
-        (verdicts.get((pair.labelled.chain_id, at)), good)
+    calls = [
+        [_CALLS.get(verdicts.get((pair.labelled.chain_id, at), "")) for at, _ in enumerate(pair.human.goods, start=1)]
         for pair in pairs
-        for at, good in enumerate(pair.human.goods, start=1)
-        if good is not None
     ]
-    refuted = [good for verdict, good in steps if verdict == StepVerdict.REFUTED]
-    holds = [good for verdict, good in steps if verdict == StepVerdict.HOLDS]
-    bad, found = sum(not good for _, good in steps), sum(not good for good in refuted)
-    low, high = wilson(found, len(refuted), confidence) if refuted else (None, None)
+    good_holds, bad_holds, bad_refuted, good_refuted = cells(pairs, calls).sum(axis=0).astype(int).tolist()
+    labelled = [good for pair in pairs for good in pair.human.goods if good is not None]
+    bad, precision = labelled.count(False), wilson(bad_refuted, bad_refuted + good_refuted)
     return VerifierAgreement(
         name=name,
-        steps=len(steps),
+        steps=len(labelled),
         bad=bad,
-        refuted=len(refuted),
-        refuted_bad=found,
-        holds=len(holds),
-        holds_bad=sum(not good for good in holds),
-        precision=found / len(refuted) if refuted else None,
-        precision_low=low,
-        precision_high=high,
-        recall=found / bad if bad else None,
+        refuted=bad_refuted + good_refuted,
+        refuted_bad=bad_refuted,
+        holds=good_holds + bad_holds,
+        holds_bad=bad_holds,
+        precision=precision.value,
+        precision_low=precision.low,
+        precision_high=precision.high,
+        recall=bad_refuted / bad if bad else None,
     )
 
 

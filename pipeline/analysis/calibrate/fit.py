@@ -11,7 +11,7 @@ problems as sampling units, is above 0. Otherwise scores stay as they are, becau
 **Predictions of unseen problems** come from the whole procedure, choice of the kind included, on the other problems.
 
 **Intervals** of V at a score: the mean of value minus beta curve among the nearest prefixes by score (WINDOW_SHARE of the
-group, at least WINDOW), with its interval (`trials.mean_value`), added to the curve. So they are about E(V | score), whatever
+group, at least WINDOW), with its interval (`prefixes.mean_value`), added to the curve. So they are about E(V | score), whatever
 the kind of map is, and are wider than those of a curve whose form is known to be right. Where necessary they are widened to
 hold the map and to rise.
 
@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.analysis.calibrate.maps import Curve, fit_curve
-from pipeline.analysis.calibrate.trials import Trials, folds_of, mean_value
-from pipeline.core.statistics import Floats, Interval, Ints, mean
+from pipeline.analysis.calibrate.prefixes import Trials, folds_of, mean_value
+from pipeline.analysis.comparison import mean
+from pipeline.core.statistics import Floats, Interval, Ints
 from pipeline.scorers.calibration import MapKind, PositionMap
 
 WINDOW = 50

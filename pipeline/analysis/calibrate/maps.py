@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from pipeline.analysis.calibrate.trials import Trials
+from pipeline.analysis.calibrate.prefixes import Trials
 from pipeline.core.statistics import Floats
 from pipeline.scorers.calibration import MapKind
 

@@ -1,14 +1,13 @@
 """How far predictions of V are from rollouts: bias, ECE, Brier score, log loss, and the reliability curve. Pure.
 
-Every prefix counts once. `value` is an unbiased estimate of its V from its rollouts, see `trials`.
+Every prefix counts once. `value` is an unbiased estimate of its V from its rollouts, see `prefixes`.
 
 - Bias: mean prediction minus mean value. Above 0, predictions are too high.
 - Brier score: the mean of (outcome - prediction)^2 over rollouts (Brier 1950). Even a perfect prediction has V (1 - V).
 - Log loss: the mean of -log P(outcome) over rollouts, with predictions cut to [`LEAST`, 1 - `LEAST`].
-- ECE: the mean distance between mean prediction and mean value in bins of equal width, weighted by prefixes (Naeini et al.
-  2015). Rollouts are few, so bins of perfect predictions have a distance, too. That part is removed: the distance d of a bin
-  with standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019, arXiv 1909.10155).
-  Some of it stays: among perfect predictions about half.
+- ECE: see `calibration_error`. Rollouts are few, so bins of perfect predictions have a distance, too. That part is removed: the
+  distance d of a bin with standard error s becomes 2 d - E|N(d, s^2)|, the normal correction of Kumar, Liang and Ma (2019,
+  arXiv 1909.10155). Some of it stays: among perfect predictions about half.
 
 Intervals have problems as sampling units: the jackknife for means, the bootstrap for the ECE. Resampling adds noise to an ECE
 again. So its lower end is a percentile of an estimate whose mean is 0 for perfect predictions: the ECE whose signs come from
@@ -22,20 +21,18 @@ import numpy as np
 from scipy.special import ndtr
 
 from pipeline.analysis.calibrate.fit import brier_losses
-from pipeline.analysis.calibrate.trials import Trials, mean_value
-from pipeline.core.statistics import (
-    CONFIDENCE,
+from pipeline.analysis.calibrate.prefixes import Trials, mean_value
+from pipeline.analysis.comparison import (
     RESAMPLES,
-    Floats,
-    Interval,
-    Ints,
-    Resampling,
+    binned,
     bins_of,
+    bootstrap,
+    calibration_error,
     mean,
-    share,
     sums_of,
     within,
 )
+from pipeline.core.statistics import Floats, Interval, share
 
 LEAST = 1e-6
 _MOST_DRAWS = 2**25
@@ -74,27 +71,27 @@ class Reliability:
 
 def reliability(predicted: Floats, trials: Trials, n_bins: int) -> Reliability:
     """The figures of predictions, one per prefix. There must be at least one."""
-    bins = bins_of(predicted, n_bins)
-    corrected, plain = _ece(predicted, trials, bins, n_bins)
+    plain = calibration_error(predicted, trials.values, n_bins)
+    assert plain is not None
     return Reliability(
         prefixes=len(trials),
         problems=trials.n_problems,
         prediction=float(predicted.mean()),
         value=float(trials.values.mean()),
         bias=mean(trials.problems, predicted - trials.values),
-        ece=corrected,
+        ece=_ece(predicted, trials, plain, n_bins),
         ece_uncorrected=plain,
         brier=mean(trials.problems, brier_losses(predicted, trials.values)),
         log_loss=mean(trials.problems, _log_losses(predicted, trials.values)),
         bins=tuple(
             ReliabilityBin(
-                low=at / n_bins,
-                high=(at + 1) / n_bins,
-                prefixes=int((bins == at).sum()),
-                prediction=float(predicted[bins == at].mean()),
-                value=within(mean_value(trials.part(bins == at)), 0, 1),
+                low=low,
+                high=high,
+                prefixes=int(held.sum()),
+                prediction=float(predicted[held].mean()),
+                value=within(mean_value(trials.part(held)), 0, 1),
             )
-            for at in np.unique(bins).tolist()
+            for low, high, held in binned(predicted, n_bins)
         ),
     )
 
@@ -104,30 +101,28 @@ def _log_losses(predicted: Floats, values: Floats) -> Floats:
     return np.asarray(-values * np.log(inner) - (1 - values) * np.log1p(-inner))
 
 
-def _ece(predicted: Floats, trials: Trials, bins: Ints, n_bins: int) -> tuple[Interval, float]:
-    """ECE with its interval, and the one without a correction."""
-    apart = predicted - trials.values
+def _ece(predicted: Floats, trials: Trials, plain: float, n_bins: int) -> Interval:
+    """The corrected ECE with its interval. `plain`: the one without a correction."""
+    apart, bins = predicted - trials.values, bins_of(predicted, n_bins)
     sums = sums_of(trials.problems, [np.ones(len(trials)), *(apart * (bins == at) for at in range(n_bins))])
     n_problems, total = len(sums), sums[:, 0].sum()
     distance = np.abs(sums[:, 1:].sum(axis=0))
-    plain = float(distance.sum() / total)
     if n_problems < 2:
-        return Interval(value=plain), plain
+        return Interval(value=plain)
     variance = sums[:, 1:].var(axis=0, ddof=1) * n_problems
     value = min(1.0, max(0.0, float((2 * distance - _folded_mean(distance, variance)).sum() / total)))
-
-    replicates = max(_FEWEST_RESAMPLES, min(RESAMPLES, _MOST_DRAWS // n_problems))
-    resampling = Resampling(replicates=replicates, seed=0, confidence=CONFIDENCE)
+    resamples = max(_FEWEST_RESAMPLES, min(RESAMPLES, _MOST_DRAWS // n_problems))
 
     def estimates(noise: float) -> Interval:
-        return resampling.estimate(
-            sums, lambda found: share(_of_halves(found[..., 1:], noise * variance).sum(axis=-1), found[..., 0])
-        )
+        def statistic(found: Floats) -> Floats:
+            return share(_of_halves(found[..., 1:], noise * variance).sum(axis=-1), found[..., 0])
+
+        return bootstrap(sums, statistic, resamples=resamples)
 
     low, high = estimates(2).low, estimates(1).high
     if low is None or high is None:
-        return Interval(value=value), plain
-    return Interval(value=value, low=max(0.0, min(low, value)), high=min(1.0, max(high, value))), plain
+        return Interval(value=value)
+    return Interval(value=value, low=max(0.0, min(low, value)), high=min(1.0, max(high, value)))
 
 
 def _of_halves(sums: Floats, variance: Floats) -> Floats:

@@ -16,17 +16,18 @@ from pipeline.analysis.calibrate.prefixes import (
     COLUMNS,
     PrefixCounts,
     ScoredPrefixes,
+    Trials,
     match_prefixes,
 )
 from pipeline.analysis.calibrate.reliability import reliability
 from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, figures_of
 from pipeline.analysis.calibrate.sections import page_of
-from pipeline.analysis.calibrate.trials import Trials
+from pipeline.analysis.comparison import CONFIDENCE
 from pipeline.analysis.settings import BINS, CalibrateConfig
 from pipeline.core.errors import InputError, UsageError
 from pipeline.core.formatting import first_of, format_count
 from pipeline.core.records import GROWN
-from pipeline.core.statistics import CONFIDENCE, Floats
+from pipeline.core.statistics import Floats
 from pipeline.core.tables import LABELS
 from pipeline.display.document import GENERATOR
 from pipeline.display.page import html

@@ -16,9 +16,10 @@ import polars as pl
 
 from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.compare.shift import right_of_b
+from pipeline.analysis.comparison import mean, within
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.core.records import Counts
-from pipeline.core.statistics import Interval, mean, within
+from pipeline.core.statistics import Interval
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import measured_value
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels

@@ -23,17 +23,16 @@ values instead of the estimated ones: Var V = Var(unbiased_value) - mean(p (1 - 
 and Var V = Var(value) + mean(value_sd^2) for `pooled`, which holds for its posteriors on average (law of total variance).
 """
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import polars as pl
-from scipy.special import gammaln
-from scipy.stats import rankdata
+from scipy.stats import hypergeom
 
 from pipeline.analysis.compare.frames import Common
-from pipeline.core.statistics import Floats, Interval, Ints, jackknife, mean, sums_of, within
+from pipeline.analysis.comparison import jackknife, mean, rank_correlation, sums_of, within
+from pipeline.core.statistics import Floats, Interval, Ints
 from pipeline.estimators.base import Estimator
 
 _SINGLE = 8
@@ -79,8 +78,6 @@ def shift(found: Common) -> Shift:
     first, last = _ranges(_ints(rows["position"]))
     both = found.prefixes.drop_nulls(("value_a", "value_b"))
     values = _floats(both["value_a"]), _floats(both["value_b"])
-    ranks = np.asarray(rankdata(values[0])), np.asarray(rankdata(values[1]))
-    of_both = _ints(both["problem"])
     return Shift(
         prefixes=len(rows),
         problems=len(np.unique(problems)),
@@ -99,8 +96,8 @@ def shift(found: Common) -> Shift:
             if (here := first == start).any()
         ),
         correlated=len(both),
-        pearson=correlation(of_both, *values),
-        spearman=correlation(of_both, *ranks).value,
+        pearson=correlation(_ints(both["problem"]), *values),
+        spearman=rank_correlation(*values),
     )
 
 
@@ -156,9 +153,7 @@ def right_of_b(n_a: int, n_b: int, correct: int) -> tuple[Ints, Floats]:
     """The possible numbers of correct rollouts of b and their probabilities (hypergeometric), given that `correct` rollouts of
     both runs are correct and nothing changed."""
     right = np.arange(max(0, correct - n_a), min(correct, n_b) + 1)
-    log = _log_choose(n_b, right) + _log_choose(n_a, correct - right)
-    mass = np.exp(log - log.max())
-    return right, mass / mass.sum()
+    return right, np.asarray(hypergeom.pmf(right, n_a + n_b, correct, n_b))
 
 
 @lru_cache(maxsize=65_536)
@@ -246,7 +241,3 @@ def _without_noise(sums: Floats) -> Floats:
 def _centred(column: pl.Series) -> Floats:
     numbers = column.to_numpy()
     return np.asarray(numbers - numbers.mean(), dtype=np.float64)
-
-
-def _log_choose(n: int, k: Ints) -> Floats:
-    return np.asarray(math.lgamma(n + 1) - gammaln(k + 1) - gammaln(n - k + 1), dtype=np.float64)

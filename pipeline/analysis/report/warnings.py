@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from pipeline.analysis.comparison import jackknife, ratio, sums_of
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import Origin
-from pipeline.core.statistics import Floats, Interval, jackknife, ratio, sums_of
+from pipeline.core.statistics import Floats, Interval
 from pipeline.estimators.target_places import EXTREME, LEAST_TARGETS, MORE_ZEROS, mostly_ends
 from pipeline.estimators.target_places import HALF as MOSTLY
 

@@ -10,42 +10,19 @@ choice that is not graded is no claim: the chance of a problem is P(the choice i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.records import SearchRun, problem_means, resampling, with_ends
-from pipeline.core.statistics import Floats, Interval, share
+from pipeline.analysis.comparison import best_of_each, bootstrap, none_drawn, problem_means, with_ends
+from pipeline.analysis.searches.figures import ROUNDING, EqualTokens, SearchRun
+from pipeline.core.statistics import Floats, share
 
-_ROUNDING = 1e-9
-"""A k that is this much too small or large is in range."""
 _PER_SIZE = 3
 Search = Mapping[str, Any]
 """A row of `SearchRun.searches`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EqualTokens:
-    """`tokens`: mean of policy and scorer for a problem of the run. `k`: chains that cost as much. `most`: the largest k that
-    the other run has chains for, and `most_tokens` what they cost. Over `problems`, for which accuracy is claimed in both runs:
-    the `accuracy` of the run, `best_of_k`, and their paired `difference`; without values where k is out of range."""
-
-    tokens: float
-    k: float
-    most: int
-    most_tokens: float
-    problems: int = 0
-    accuracy: Interval = field(default_factory=Interval)
-    best_of_k: Interval = field(default_factory=Interval)
-    difference: Interval = field(default_factory=Interval)
-
-    @property
-    def in_range(self) -> bool:
-        """Whether the other run has chains for as many tokens."""
-        return 1 - _ROUNDING <= self.k <= self.most * (1 + _ROUNDING)
 
 
 def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens:
@@ -66,8 +43,8 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     # For each k: whether both are defined, and the two chances where they are.
     columns = np.stack([both, np.where(both, right, 0.0), np.where(both, best, 0.0)], axis=2)
     rows = np.hstack([tokens[:, None], costs, columns.reshape(len(tokens), -1)])
-    figures = [resampling(seed).estimate(rows, _statistic(most, *which)) for which in ((1, 0), (0, 1), (1, -1))]
-    problems = int(both[:, min(most, max(1, int(k + _ROUNDING))) - 1].sum())
+    figures = [bootstrap(rows, _statistic(most, *which), seed=seed) for which in ((1, 0), (0, 1), (1, -1))]
+    problems = int(both[:, min(most, max(1, int(k + ROUNDING))) - 1].sum())
     return replace(
         found,
         problems=problems,
@@ -75,31 +52,6 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
         best_of_k=with_ends(figures[1], problems),
         difference=figures[2],
     )
-
-
-@lru_cache(maxsize=8)
-def first_chances(count: int, sizes: tuple[int, ...]) -> Floats:
-    """P(the candidate of rank i is the best of n), for each n of `sizes` and all ranks: (sizes, count). 1 <= n <= count."""
-    n = np.array(sizes, dtype=np.float64)[:, None]
-    ranks = np.arange(count - 1, dtype=np.float64)[None, :]
-    # Each chance follows from the one before: C(m - 1, n - 1) / C(m, n - 1) = (m - n + 1) / m, with m = count - 1 - i.
-    factors = np.maximum(count - n - ranks, 0.0) / (count - 1 - ranks)
-    return np.asarray(np.cumprod(np.hstack([n / count, factors]), axis=1))
-
-
-def best_of_each(scores: Floats, values: Floats, sizes: Sequence[int]) -> Floats:
-    """The expectation of `values` (count, columns) of the best-scored of n candidates, for each n: (sizes, columns).
-
-    `scores` (count,): NaN for a missing one. Where n > count, all candidates compete. There is at least one.
-    """
-    ranks = np.where(np.isnan(scores), -np.inf, scores)
-    order = np.argsort(-ranks, kind="stable")
-    ranked = ranks[order]
-    block = np.cumsum(np.concatenate([[0], ranked[1:] != ranked[:-1]]))
-    sums = np.zeros((int(block[-1]) + 1, values.shape[1]))
-    np.add.at(sums, block, values[order])
-    shared = (sums / np.bincount(block)[:, None])[block]
-    return np.asarray(first_chances(len(scores), tuple(min(n, len(scores)) for n in sizes)) @ shared)
 
 
 def best_chances(run: SearchRun, sizes: Sequence[int]) -> Floats:
@@ -136,24 +88,17 @@ def _tokens(search: Search, n: int, sizes: Sequence[int]) -> tuple[Floats, Float
     wanted = np.array(sizes, dtype=np.float64)
     drawn = np.minimum(wanted, chains)
     counts, tokens = (np.array(search[name] or (), dtype=np.float64) for name in ("texts", "computed"))
-    computed = (1 - _all_missed(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
+    computed = (1 - none_drawn(counts, chains)[:, drawn.astype(np.int64)]).T @ tokens
     others = search["scorer_computed"] - float(tokens.sum())
     scorer = (computed + others * drawn / chains) * wanted / drawn
     return wanted * search["policy_tokens"] / chains, scorer
-
-
-def _all_missed(counts: Floats, chains: int) -> Floats:
-    """P(none of `counts` chains is among k of `chains`), for k from 0 to `chains`: (counts, chains + 1)."""
-    k = np.arange(chains, dtype=np.float64)[None, :]
-    missed = np.cumprod(np.maximum(0.0, chains - counts[:, None] - k) / (chains - k), axis=1)
-    return np.hstack([np.ones((len(counts), 1)), missed])
 
 
 def _number_for(tokens: Floats, costs: Floats) -> Floats:
     """How many chains cost `tokens` (...), if 1, 2, ... of them cost `costs` (..., most). Where they cost nothing, 1."""
     most = costs.shape[-1]
     every = np.concatenate([np.zeros((*costs.shape[:-1], 1)), costs], axis=-1)
-    below = np.minimum((costs <= np.asarray(tokens)[..., None] * (1 + _ROUNDING)).sum(axis=-1), most - 1)
+    below = np.minimum((costs <= np.asarray(tokens)[..., None] * (1 + ROUNDING)).sum(axis=-1), most - 1)
     lower, upper = (np.take_along_axis(every, (below + at)[..., None], axis=-1)[..., 0] for at in (0, 1))
     part = np.where(upper > lower, (tokens - lower) / np.where(upper > lower, upper - lower, 1.0), 0.0)
     return np.where(every[..., -1] > 0, below + part, 1.0)
@@ -164,7 +109,7 @@ def _statistic(most: int, run: int, chains: int) -> Callable[[Floats], Floats]:
 
     def figure(sums: Floats) -> Floats:
         k = np.clip(_number_for(sums[..., 0], sums[..., 1 : 1 + most]), 1, most)
-        below = np.minimum(np.floor(k + _ROUNDING), most).astype(np.int64)
+        below = np.minimum(np.floor(k + ROUNDING), most).astype(np.int64)
         part = np.clip(k - below, 0, 1)
         of = sums[..., 1 + most :].reshape(*sums.shape[:-1], most, _PER_SIZE)
         values = run * share(of[..., 1], of[..., 0]) + chains * share(of[..., 2], of[..., 0])

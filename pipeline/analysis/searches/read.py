@@ -5,8 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.searches.figures import SearchFigures
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.figures import SearchFigures, SearchRun
 from pipeline.core.table import Table
 from pipeline.core.tables import CANDIDATES, SAMPLES, SEARCHES, STEP_SCORES
 from pipeline.searches.base import WHOLE

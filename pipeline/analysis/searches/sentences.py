@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipeline.analysis.searches.coverage import Trust
-from pipeline.analysis.searches.figures import RunFigures, RunSummary, SearchFigures
+from pipeline.analysis.searches.figures import RunFigures, RunSummary, SearchFigures, Trust
 from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
 from pipeline.core.statistics import Interval
 

@@ -14,24 +14,21 @@ vote.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import combinations, groupby
+from itertools import combinations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from pipeline.analysis.comparison import Flags, best_of_each, bootstrap_means, none_drawn
 from pipeline.core.ids import content_id
-from pipeline.core.statistics import Interval, bootstrap
+from pipeline.core.statistics import Floats, Interval, Ints
 from pipeline.graders.answer_groups import answer_groups
 
 MAX_SUBSETS = 500
 """If there are more subsets, this many are drawn. The share of correct votes of one problem then has an sd of at most 0.022."""
 ROUNDING = 1e-9
 """Sums of scores that differ by less count as equal."""
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 _SEED_DIGITS = 12
 
 
@@ -83,7 +80,7 @@ def compare_methods(candidates: pl.DataFrame, sizes: Sequence[int], seed: int) -
     for n, table in tables.items():
         of_prm = table[:, [methods.index(Method.prm)]] if scored else np.zeros((len(ordered), 1))
         lead = of_prm - table[:, [methods.index(rival) for rival in rivals]]
-        estimates = bootstrap(np.hstack([table, lead]), seed)
+        estimates = bootstrap_means(np.hstack([table, lead]), seed)
         rows.append(
             SizeResult(
                 n=n,
@@ -96,28 +93,14 @@ def compare_methods(candidates: pl.DataFrame, sizes: Sequence[int], seed: int) -
 
 
 def best_of(scores: Sequence[float | None], right: Sequence[bool], n: int) -> float:
-    """P(the best-scored of n candidates is correct), averaged over all subsets of size n.
-
-    Candidates with equal scores are equally likely to be chosen. A missing score ranks below every score. Take b candidates
-    with equal scores and `a` candidates with better ones. One of the b is the best if none of the `a` and at least one of the b
-    is drawn. That holds for C(count - a, n) - C(count - a - b, n) of the C(count, n) subsets. Each of the b is then chosen
-    equally often.
-    """
-    ranked = sorted(
-        zip((float("-inf") if score is None else score for score in scores), right, strict=True), reverse=True
-    )
-    count, before, expected = len(ranked), 0, 0.0
-    for _, equal in groupby(ranked, key=lambda candidate: candidate[0]):
-        among = [is_right for _, is_right in equal]
-        subsets = comb(count - before, n) - comb(count - before - len(among), n)
-        expected += subsets / comb(count, n) * sum(among) / len(among)
-        before += len(among)
-    return expected
+    """P(the best-scored of n candidates is correct), averaged over all subsets of size n, see `best_of_each`."""
+    table = best_of_each(np.array(scores, dtype=np.float64), np.array(right, dtype=np.float64)[:, None], [n])
+    return float(table[0, 0])
 
 
 def any_right(n_right: int, count: int, n: int) -> float:
-    """P(at least one of n candidates is correct), the upper bound of every method: pass@n of Chen et al. 2021, equation 1."""
-    return 1 - comb(count - n_right, n) / comb(count, n)
+    """P(at least one of n candidates is correct), the upper bound of every method: pass@n."""
+    return 1 - float(none_drawn(np.array([n_right], dtype=np.float64), count)[0, n])
 
 
 def vote(groups: Ints, right: Flags, weights: Floats, subsets: Flags) -> float:

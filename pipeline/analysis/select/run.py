@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pipeline.analysis.comparison import CONFIDENCE, RESAMPLES
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
 from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
@@ -11,7 +12,7 @@ from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES, Interval
+from pipeline.core.statistics import Interval
 from pipeline.display.document import Part, Table
 from pipeline.display.numbers import below
 from pipeline.storage.location import folder_at

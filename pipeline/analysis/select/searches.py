@@ -7,17 +7,15 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 
-from pipeline.analysis.searches.coverage import COVERAGES
-from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
-from pipeline.analysis.searches.figures import RunFigures, run_figures
+from pipeline.analysis.comparison import CONFIDENCE, RESAMPLES
+from pipeline.analysis.searches.equal_tokens import at_equal_tokens
+from pipeline.analysis.searches.figures import COVERAGES, EqualTokens, RunFigures, SearchRun, run_figures
 from pipeline.analysis.searches.read import finished_searches, search_run
-from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.searches.sentences import claim_sentences, start_sentences, trust_sentences
 from pipeline.analysis.settings import SelectConfig
 from pipeline.config.recorded_settings import SETTING_NAMES
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count, format_number, format_percent, listed, printable
-from pipeline.core.statistics import CONFIDENCE, RESAMPLES
 from pipeline.display.document import Part, Table
 from pipeline.display.numbers import below
 from pipeline.storage.location import folder_at, storage_at

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from pipeline.analysis.searches.records import resampling
+from pipeline.analysis.comparison import bootstrap
 from pipeline.core.statistics import Floats, share
 from pipeline.searches.base import StepScore
 from pipeline.searches.regenerate import start_step
@@ -68,7 +68,7 @@ def _lines(
             sums[row["problem"]] = [old + new for old, new in zip(sums[row["problem"]], both, strict=True)]
         columns = np.array(list(sums.values()))
         right, tokens, right_root, tokens_root = columns.sum(axis=0) / len(kept)
-        ratio = resampling(SEED).estimate(columns, _ratio)
+        ratio = bootstrap(columns, _ratio, seed=SEED)
         yield (
             f"{start.value}, {text}: {len(kept):,} chains; again from there {right:.3f} right with {tokens:.1f} tokens, "
             f"{PER * right / tokens:.2f} per {PER:,}; from the problem {right_root:.3f} with {tokens_root:.1f}, "

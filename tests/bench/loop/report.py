@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.analysis.comparison import bootstrap_means
 from pipeline.analysis.select.methods import best_of
 from pipeline.analysis.select.read import match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.consensus.filters import first_error
-from pipeline.core.statistics import Floats, Interval, bootstrap
+from pipeline.core.statistics import Floats, Interval
 from pipeline.train.result import auc
 from tests.bench.loop.laps import ALONE, CONSENSUS, EXACT, MC, OUTCOME, STEP, TOKENS_OF
 from tests.bench.loop.plan import CANDIDATES, SEED
@@ -76,7 +77,7 @@ def transfer(at: Path, others: Exercises, test: Exercises) -> Iterator[str]:
         yield f"  {name:<26} {steps}; best of {CANDIDATES} {best}, weighted vote {weighted}, majority vote {majority}"
     own = _best_chances(at, CONSENSUS)
     for model in (MC, ALONE):
-        gain = bootstrap((own - _best_chances(at, model))[:, None], SEED)[0]
+        gain = bootstrap_means((own - _best_chances(at, model))[:, None], SEED)[0]
         yield f"  best of {CANDIDATES}, {LEARNED_FROM[CONSENSUS]} minus {LEARNED_FROM[model]}: {shown(gain, '+')}"
 
 

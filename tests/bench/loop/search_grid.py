@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
+from pipeline.analysis.searches.figures import SearchRun
 from pipeline.analysis.searches.read import finished_searches, search_run
-from pipeline.analysis.searches.records import SearchRun
 from pipeline.analysis.select.read import match_answers, read_scores
 from pipeline.analysis.settings import SelectConfig
 from pipeline.storage.location import storage_at

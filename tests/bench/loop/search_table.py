@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pipeline.analysis.searches.equal_tokens import EqualTokens, at_equal_tokens
-from pipeline.analysis.searches.figures import RunSummary, summary
-from pipeline.analysis.searches.records import SearchRun
+from pipeline.analysis.searches.equal_tokens import at_equal_tokens
+from pipeline.analysis.searches.figures import EqualTokens, RunSummary, SearchRun, summary
 from pipeline.analysis.select.methods import Method, compare_methods
 from pipeline.core.statistics import Interval
 from pipeline.train.result import auc

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.core.statistics import Interval, bootstrap, mean
+from pipeline.analysis.comparison import bootstrap_means, mean
+from pipeline.core.statistics import Interval
 
 Result = Mapping[str, Any]
 Votes = Mapping[str, Sequence[float]]
@@ -105,7 +106,7 @@ def _gain(pairs: Sequence[tuple[Result, Result]], name: str) -> str:
     by_problem = np.mean(
         [np.subtract(this["by_problem"][place], base["by_problem"][place]) for this, base in pairs], axis=0
     )
-    return shown + _shown(bootstrap(by_problem[:, None], seed=0)[0])
+    return shown + _shown(bootstrap_means(by_problem[:, None], seed=0)[0])
 
 
 def _by_seed(results: Sequence[Result], arm: str) -> dict[int, Result]:

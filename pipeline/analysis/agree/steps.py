@@ -1,0 +1,349 @@
+"""Labels, values and scores of single steps against what people call good or bad; against position and length; and where the
+lowest scores lie. Pure.
+
+- Labels: the share of steps that a ruling calls what people call them, and the mean of these shares among good and bad steps.
+- AUC: P(a good step scores above a bad one), see `comparison.auc`.
+- Brier score: the mean of (score - 1)^2 over good and of score^2 over bad steps (Brier 1950). Bootstrap over chains.
+- ECE: see `comparison.calibration_error`. It has no interval, because resampling adds to it.
+
+Steps without a human label are left out, such as those after a first error. Positions and lengths use all steps. A value is
+P(correct final answer), not P(good step): a curve off the diagonal does not mean a sampling error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pipeline.analysis.agree.human import NO_ERROR, ChainPair
+from pipeline.analysis.agree.rulings import Ruling
+from pipeline.analysis.comparison import auc, binned, bootstrap, calibration_error, rank_correlation, ratio, wilson
+from pipeline.core.statistics import Floats, Interval, share
+
+PARTS = 5
+"""Equal parts of a chain, for scores by position."""
+LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, None))
+"""First and last number of steps of each group of chains, for scores by length."""
+_FEWEST_STEPS = 2
+"""A chain with fewer steps has its lowest score on its last step whatever the scores are."""
+_STEP = {"chain": pl.Int64, "place": pl.Float64, "value": pl.Float64, "good": pl.Boolean, "sampled": pl.Boolean}
+_GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLabels:
+    """`good` and `bad`: steps by human label, without those that the ruling leaves `uncertain`. `balanced`: the mean of the
+    accuracies among good and among bad steps."""
+
+    good: int
+    bad: int
+    uncertain: int
+    accuracy: Interval
+    balanced: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Steps with values in [`low`, `high`), the last bin including its end: their number, their mean value, and the share
+    that humans call good, with its Wilson interval."""
+
+    low: float
+    high: float
+    steps: int
+    mean_value: float
+    good: float
+    good_low: float | None
+    good_high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """`bins`: those that hold steps. `sampled_auc` leaves out last steps whose value is the chain's own outcome. `unvalued`:
+    steps with a human label but no value."""
+
+    steps: int
+    unvalued: int
+    bins: tuple[Bin, ...]
+    ece: float | None
+    auc: Interval
+    sampled_auc: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFigures:
+    """`good`, `bad`: steps by human label."""
+
+    good: int
+    bad: int
+    auc: Interval
+    brier: Interval
+    ece: float | None
+    bins: tuple[Bin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionFigures:
+    """Steps in one part of their chains, from `low` to `high` of its length. `mean_good` and `mean_bad` are mean scores by
+    human label, `auc` is among the steps of this part."""
+
+    low: float
+    high: float
+    steps: int
+    mean: float
+    good: int
+    bad: int
+    mean_good: float | None
+    mean_bad: float | None
+    auc: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthFigures:
+    """Chains with `first` to `last` steps. `lowest_correct`: mean of the lowest score in chains without a human error."""
+
+    first: int
+    last: int | None
+    chains: int
+    mean: float
+    lowest: float
+    lowest_correct: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowestOnLast:
+    """Over chains of at least two steps: how often the last step has the lowest score; ties count in parts. `by_chance`:
+    how often it would if each step were equally likely. `correct`: the same over `correct_chains`, in which people find no
+    error."""
+
+    chains: int
+    share: Interval
+    by_chance: float | None
+    correct_chains: int
+    correct: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trends:
+    """Rank correlations: of a good step's score with its relative position, and of the lowest score in a chain without a human
+    error with its number of steps. None without variation."""
+
+    score_and_position: float | None
+    lowest_and_length: float | None
+
+
+def cells(pairs: Sequence[ChainPair], calls: Sequence[Sequence[bool | None]]) -> Floats:
+    """Steps of each chain that are good and called so, bad but called good, bad and called so, and good but called bad:
+    (chains, 4). A step counts if people and the method that calls say something of it."""
+    rows = np.zeros((len(pairs), 4))
+    for row, pair, said in zip(rows, pairs, calls, strict=True):
+        for good, call in zip(pair.human.goods, said, strict=True):
+            if good is not None and call is not None:
+                row[(0 if call else 3) if good else (1 if call else 2)] += 1
+    return rows
+
+
+def step_labels(pairs: Sequence[ChainPair], ruling: Ruling, resamples: int) -> StepLabels | None:
+    """None for a ruling that does not judge single steps."""
+    if ruling.goods is None:
+        return None
+    true_good, false_good, true_bad, false_bad = cells(pairs, ruling.goods).T
+    rows = np.stack([true_good + false_bad, true_good, true_bad + false_good, true_bad], axis=-1)
+    good, _, bad, _ = rows.sum(axis=0).astype(int).tolist()
+    return StepLabels(
+        good=good,
+        bad=bad,
+        uncertain=steps_of(pairs)["good"].count() - good - bad,
+        accuracy=bootstrap(rows, _accuracy, resamples=resamples),
+        balanced=bootstrap(rows, _balanced, resamples=resamples),
+    )
+
+
+def reliability(pairs: Sequence[ChainPair], n_bins: int) -> Reliability:
+    """The reliability curve over bins of equal width, and the AUC of values: how well they rank good steps above bad ones."""
+    judged = steps_of(pairs).drop_nulls("good")
+    valued = judged.drop_nulls("value")
+    return Reliability(
+        steps=len(valued),
+        unvalued=len(judged) - len(valued),
+        bins=_bins(valued, n_bins),
+        ece=_ece(valued, n_bins),
+        auc=_auc(valued),
+        sampled_auc=_auc(valued.filter("sampled")),
+    )
+
+
+def step_figures(pairs: Sequence[ChainPair], n_bins: int, resamples: int) -> StepFigures:
+    """AUC, Brier score and ECE of the steps with a human label."""
+    steps = steps_of(pairs)
+    judged = steps.drop_nulls(("value", "good"))
+    apart = pl.col("value") - pl.col("good").cast(pl.Float64)
+    sums = steps.group_by("chain", maintain_order=True).agg((apart**2).sum(), known=apart.count().cast(pl.Float64))
+    return StepFigures(
+        good=int(judged["good"].sum()),
+        bad=int((~judged["good"]).sum()),
+        auc=_auc(judged),
+        brier=bootstrap(sums.drop("chain").to_numpy(), ratio, resamples=resamples),
+        ece=_ece(judged, n_bins),
+        bins=_bins(judged, n_bins),
+    )
+
+
+def by_position(pairs: Sequence[ChainPair]) -> list[PositionFigures]:
+    """Scores in each part of the chains; parts without a step are left out."""
+    part = (pl.col("place") * PARTS).cast(pl.Int64).clip(upper_bound=PARTS - 1).alias("part")
+    steps = steps_of(pairs).drop_nulls("value").with_columns(part).partition_by("part", as_dict=True)
+    return [_position(each, at) for at in range(PARTS) if (each := steps.get((at,))) is not None]
+
+
+def length_groups(pairs: Sequence[ChainPair]) -> list[str]:
+    """The name of the group of LENGTHS that each chain belongs to."""
+    return [
+        next(
+            name_of_lengths(first, last)
+            for first, last in LENGTHS
+            if last is None or len(pair.human.steps) <= last
+        )
+        for pair in pairs
+    ]  # fmt: skip
+
+
+def name_of_lengths(first: int, last: int | None) -> str:
+    """A group of chains by their number of steps, such as `5-8` or `17+`."""
+    return f"{first}+" if last is None else f"{first}-{last}"
+
+
+def by_length(pairs: Sequence[ChainPair]) -> list[LengthFigures]:
+    """Scores of the chains of each length group; groups without a chain are left out."""
+    groups = length_groups(pairs)
+    return [
+        _length(first, last, found)
+        for first, last in LENGTHS
+        if (found := [pair for pair, name in zip(pairs, groups, strict=True) if name == name_of_lengths(first, last)])
+    ]
+
+
+def lowest_on_last(pairs: Sequence[ChainPair], resamples: int) -> LowestOnLast:
+    """How often the last step of a chain has its lowest score."""
+    long = [pair for pair in pairs if len(pair.labelled.values) >= _FEWEST_STEPS]
+    correct = [pair for pair in long if pair.human.first_error == NO_ERROR]
+
+    def among(some: Sequence[ChainPair]) -> Interval:
+        rows = np.array([(_on_last(pair), 1.0) for pair in some]).reshape(-1, 2)
+        return bootstrap(rows, ratio, resamples=resamples)
+
+    return LowestOnLast(
+        chains=len(long),
+        share=among(long),
+        by_chance=float(np.mean([1 / len(pair.labelled.values) for pair in long])) if long else None,
+        correct_chains=len(correct),
+        correct=among(correct),
+    )
+
+
+def trends(pairs: Sequence[ChainPair]) -> Trends:
+    """How scores go with position and with length where there is no error."""
+    good = steps_of(pairs).drop_nulls("value").filter("good")
+    correct = [pair for pair in pairs if pair.human.first_error == NO_ERROR]
+    lengths, lowest = (np.array([of(pair) for pair in correct], dtype=np.float64) for of in (_n_steps, _lowest))
+    return Trends(
+        score_and_position=rank_correlation(good["place"].to_numpy(), good["value"].to_numpy()),
+        lowest_and_length=rank_correlation(lengths, lowest),
+    )
+
+
+def steps_of(pairs: Sequence[ChainPair]) -> pl.DataFrame:
+    """A row per step: `chain`, its number; `place`, the middle of its place in the chain (0 to 1); `value` and `good`, null
+    where they are unknown; `sampled`, whether the value is not the chain's own outcome."""
+    return pl.DataFrame(
+        [
+            (number, (at + 0.5) / _n_steps(pair), value, good, not pair.labelled.terminal or at < _n_steps(pair) - 1)
+            for number, pair in enumerate(pairs)
+            for at, (value, good) in enumerate(zip(pair.labelled.values, pair.human.goods, strict=True))
+        ],
+        schema=_STEP,
+        orient="row",
+    )
+
+
+def _auc(judged: pl.DataFrame) -> Interval:
+    return auc(*(judged[name].to_numpy() for name in ("value", "good", "chain")))
+
+
+def _ece(judged: pl.DataFrame, n_bins: int) -> float | None:
+    return calibration_error(judged["value"].to_numpy(), judged["good"].cast(pl.Float64).to_numpy(), n_bins)
+
+
+def _bins(judged: pl.DataFrame, n_bins: int) -> tuple[Bin, ...]:
+    values, goods = judged["value"].to_numpy(), judged["good"].to_numpy()
+    found = []
+    for low, high, held in binned(values, n_bins):
+        good = wilson(int(goods[held].sum()), int(held.sum()))
+        assert good.value is not None
+        found.append(
+            Bin(
+                low=low,
+                high=high,
+                steps=int(held.sum()),
+                mean_value=float(values[held].mean()),
+                good=good.value,
+                good_low=good.low,
+                good_high=good.high,
+            )
+        )
+    return tuple(found)
+
+
+def _position(steps: pl.DataFrame, at: int) -> PositionFigures:
+    judged = steps.drop_nulls("good")
+    good, bad = (judged.filter(good=which)["value"] for which in (True, False))
+    return PositionFigures(
+        low=at / PARTS,
+        high=(at + 1) / PARTS,
+        steps=len(steps),
+        mean=float(steps["value"].to_numpy().mean()),
+        good=len(good),
+        bad=len(bad),
+        mean_good=_mean(good.to_numpy()),
+        mean_bad=_mean(bad.to_numpy()),
+        auc=_auc(judged),
+    )
+
+
+def _length(first: int, last: int | None, pairs: Sequence[ChainPair]) -> LengthFigures:
+    scores = [score for pair in pairs for score in pair.labelled.values if score is not None]
+    correct = [_lowest(pair) for pair in pairs if pair.human.first_error == NO_ERROR]
+    return LengthFigures(
+        first=first,
+        last=last,
+        chains=len(pairs),
+        mean=float(np.mean(scores)),
+        lowest=float(np.mean([_lowest(pair) for pair in pairs])),
+        lowest_correct=_mean(np.array(correct)),
+    )
+
+
+def _n_steps(pair: ChainPair) -> int:
+    return len(pair.labelled.values)
+
+
+def _lowest(pair: ChainPair) -> float:
+    return min(score for score in pair.labelled.values if score is not None)
+
+
+def _on_last(pair: ChainPair) -> float:
+    scores = pair.labelled.values
+    lowest = _lowest(pair)
+    return (scores[-1] == lowest) / sum(score == lowest for score in scores)
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _accuracy(sums: Floats) -> Floats:
+    return share(sums[..., _GOOD_RIGHT] + sums[..., _BAD_RIGHT], sums[..., _GOOD] + sums[..., _BAD])
+
+
+def _balanced(sums: Floats) -> Floats:
+    return (share(sums[..., _GOOD_RIGHT], sums[..., _GOOD]) + share(sums[..., _BAD_RIGHT], sums[..., _BAD])) / 2
