@@ -17,17 +17,20 @@ from pipeline.display.numbers import count, interval, number
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How a field is shown: its head, the decimals of what is no whole number, and `+` as the sign of a difference."""
+    """How a field is shown: its head, the decimals of what is no whole number (None: it is a count that is expected, and not
+    counted), and `+` as the sign of a difference."""
 
     head: str
-    digits: int = 2
+    digits: int | None = 2
     sign: str = ""
 
     def cell(self, value: Any) -> str:
         """The text of a value: a count, a number, or a figure with its interval."""
+        if self.digits is None or isinstance(value, int):
+            return count(value)
         if isinstance(value, Interval):
             return interval(value, self.digits, self.sign)
-        return count(value) if isinstance(value, int) else number(value, self.digits, self.sign)
+        return number(value, self.digits, self.sign)
 
 
 @cache
@@ -41,15 +44,20 @@ def columns(record: Any) -> Mapping[str, Column]:
     return found
 
 
+def heads(record: Any) -> tuple[str, ...]:
+    """The heads of the columns of a class of records."""
+    return tuple(column.head for column in columns(record).values())
+
+
 def cells(record: Any) -> tuple[str, ...]:
     """The texts of a record, column by column."""
-    return tuple(column.cell(getattr(record, name)) for name, column in columns(type(record)).items())
+    return tuple(column.cell(getattr(record, name)) for name, column in columns(record.__class__).items())
 
 
 def table_of(head: str, records: Mapping[str, Any], *, title: str = "", caption: str = "") -> Table:
     """A table with a row for each of the named records of one class, of which there is at least one."""
     (record, *_) = records.values()
-    heads = (head, *(column.head for column in columns(type(record)).values()))
+    heads = (head, *(column.head for column in columns(record.__class__).values()))
     return Table(
         heads=heads, rows=tuple((name, *cells(each)) for name, each in records.items()), title=title, caption=caption
     )

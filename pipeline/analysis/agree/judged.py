@@ -18,6 +18,7 @@ the others is reported.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Annotated
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from pipeline.analysis.agree.rulings import (
 )
 from pipeline.analysis.comparison import wilson
 from pipeline.core.statistics import Floats, Interval
+from pipeline.display.columns import Column
 
 _SAME = 1e-12
 """F1 values that differ by less are equal: they are ratios of counts."""
@@ -70,11 +72,11 @@ class SubsetResult:
     """`erroneous`, `correct`: chains with and without a human error. The two accuracies are those among them. `best`: how the
     threshold was chosen on this subset itself."""
 
-    erroneous: int
-    correct: int
-    error_accuracy: Interval
-    correct_accuracy: Interval
-    f1: Interval
+    erroneous: Annotated[int, Column("with error")]
+    correct: Annotated[int, Column("without")]
+    error_accuracy: Annotated[Interval, Column("error accuracy")]
+    correct_accuracy: Annotated[Interval, Column("correct accuracy")]
+    f1: Annotated[Interval, Column("F1")]
     threshold: float | None
     best: BestThreshold | None = None
 

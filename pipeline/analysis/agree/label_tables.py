@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipeline.analysis.agree.rulings import FirstErrorShift
 from pipeline.analysis.agree.run import Agreement, MethodComparison
 from pipeline.analysis.agree.score_sections import SHOWN_SUBSETS, curve_table
 from pipeline.analysis.agree.verifiers import VerifierAgreement
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
+from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import Table
 from pipeline.display.numbers import NONE, count, interval, number, reach
 
@@ -128,13 +130,11 @@ def _shift_table(report: Agreement) -> Table:
         rows.append(
             (
                 ruling.name,
-                *map(count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
-                number(shift.mean, sign="+"),
+                *cells(shift),
                 f"{count(right.found)}/{right.wrong_process}",
             )
         )
-    heads = ("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "correct answer")
-    return Table(heads=heads, rows=tuple(rows))
+    return Table(heads=("first error by", *heads(FirstErrorShift), "correct answer"), rows=tuple(rows))
 
 
 def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
@@ -161,17 +161,5 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
 
 
 def _steps_table(report: Agreement) -> Table:
-    rows = tuple(
-        (
-            ruling.name,
-            *map(count, (steps.good, steps.bad, steps.uncertain)),
-            number(steps.accuracy.value),
-            reach(steps.accuracy) or NONE,
-            number(steps.balanced.value),
-            reach(steps.balanced) or NONE,
-        )
-        for ruling in _rows(report.rulings)
-        if (steps := ruling.steps) is not None
-    )
-    heads = ("steps by", "good", "bad", "uncertain", "accuracy", "interval", "balanced", "interval")
-    return Table(title="Single steps, without the steps after the first human error", heads=heads, rows=rows)
+    found = {each.name: each.steps for each in _rows(report.rulings) if each.steps is not None}
+    return table_of("steps by", found, title="Single steps, without the steps after the first human error")

@@ -11,6 +11,7 @@ An uncertain chain is counted separately and also as missed, like an unreadable 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from pipeline.analysis.agree.human import NEUTRAL, NO_ERROR, ChainPair, ModelCha
 from pipeline.analysis.comparison import bootstrap
 from pipeline.analysis.settings import Neutral
 from pipeline.core.statistics import Floats, Interval, share
+from pipeline.display.columns import Column
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
@@ -98,12 +100,12 @@ class FirstErrorShift:
     """Over chains with a human error: how many have the first error placed too early, exactly, too late, nowhere (`missed`), or
     uncertain. `mean`: mean shift in steps over placed errors; late is positive. Random rulings give expected numbers."""
 
-    early: float
-    exact: float
-    late: float
-    missed: float
-    uncertain: float
-    mean: float | None
+    early: Annotated[float, Column("early", None)]
+    exact: Annotated[float, Column("exact", None)]
+    late: Annotated[float, Column("late", None)]
+    missed: Annotated[float, Column("missed", None)]
+    uncertain: Annotated[float, Column("uncertain", None)]
+    mean: Annotated[float | None, Column("mean shift", sign="+")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,11 @@ from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
-from pipeline.analysis.agree.steps import Bin, StepFigures, name_of_lengths
+from pipeline.analysis.agree.rulings import FirstErrorShift
+from pipeline.analysis.agree.steps import Bin, LengthFigures, name_of_lengths
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent, printable
+from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import (
     BY_LABEL,
     Axis,
@@ -197,14 +199,13 @@ def remarks(report: ScoreAgreement) -> list[str]:
 def _subsets(report: ScoreAgreement) -> Table:
     """The main method by subset."""
     main = report.main
-    rows = [_subset_row(name, each, dev=name == report.dev) for name, each in main.by_subset.items()]
-    rows.append(_subset_row("all chains", main.total))
+    named = {f"{name} (dev)" if name == report.dev else name: each for name, each in main.by_subset.items()}
+    rows = [(name, *cells(each)) for name, each in {**named, "all chains": main.total}.items()]
     if len(main.by_subset) > 1:
         rows.append(("mean", "", "", "", "", interval(main.mean)))
     if main.mean_with_dev is not None:
         rows.append((f"mean with {report.dev}", "", "", "", "", interval(main.mean_with_dev)))
-    heads = ("subset", "with error", "without", "error accuracy", "correct accuracy", "F1")
-    return Table(heads=heads, rows=tuple(rows))
+    return Table(heads=("subset", *heads(SubsetResult)), rows=tuple(rows))
 
 
 def _methods(report: ScoreAgreement) -> Table:
@@ -255,23 +256,17 @@ def _shift(report: ScoreAgreement) -> Table:
         rows.append(
             (
                 method.name,
-                *map(count, (shift.early, shift.exact, shift.late, shift.missed, shift.uncertain)),
-                number(shift.mean, sign="+"),
+                *cells(shift),
                 f"{count(right.found)}/{right.wrong_process}",
                 f"{count(right.found_exactly)}/{right.wrong_process}",
             )
         )
-    heads = ("first error by", "early", "exact", "late", "missed", "uncertain", "mean shift", "right answer", "exactly")
-    return Table(heads=heads, rows=tuple(rows))
+    return Table(heads=("first error by", *heads(FirstErrorShift), "right answer", "exactly"), rows=tuple(rows))
 
 
 def _steps(report: ScoreAgreement) -> Table:
     named = report.steps_by_subset if len(report.steps_by_subset) > 1 else {}
-    rows = [_steps_row(name, each) for name, each in named.items()]
-    return Table(
-        heads=("steps of", "good", "bad", "AUC", "Brier score", "ECE"),
-        rows=(*rows, _steps_row("all chains", report.steps)),
-    )
+    return table_of("steps of", {**named, "all chains": report.steps})
 
 
 def curve_table(name: str, bins: Sequence[Bin]) -> Table:
@@ -285,21 +280,8 @@ def curve_table(name: str, bins: Sequence[Bin]) -> Table:
 
 
 def _positions(report: ScoreAgreement) -> Table:
-    rows = tuple(
-        (
-            f"{found.low:.1f}-{found.high:.1f}",
-            f"{found.steps:,}",
-            number(found.mean),
-            number(found.mean_good),
-            number(found.mean_bad),
-            f"{found.good:,}",
-            f"{found.bad:,}",
-            interval(found.auc),
-        )
-        for found in report.by_position
-    )
-    heads = ("part of the chain", "steps", "mean", "mean of good", "mean of bad", "good", "bad", "AUC")
-    return Table(heads=heads, rows=rows)
+    parts = {f"{found.low:.1f}-{found.high:.1f}": found for found in report.by_position}
+    return table_of("part of the chain", parts)
 
 
 def _lengths(report: ScoreAgreement) -> Table:
@@ -307,20 +289,8 @@ def _lengths(report: ScoreAgreement) -> Table:
     for found in report.by_length:
         name = name_of_lengths(found.first, found.last)
         each = report.results_by_length.get(name)
-        rows.append(
-            (
-                name,
-                f"{found.chains:,}",
-                number(found.mean),
-                number(found.lowest),
-                number(found.lowest_correct),
-                *(("-",) * 3 if each is None else _accuracies(each)),
-            )
-        )
-    heads = (
-        "steps", "chains", "mean", "mean lowest", "... without error", "error accuracy", "correct accuracy", "F1",
-    )  # fmt: skip
-    return Table(heads=heads, rows=tuple(rows))
+        rows.append((name, *cells(found), *(("-",) * 3 if each is None else cells(each)[2:])))
+    return Table(heads=("steps", *heads(LengthFigures), *heads(SubsetResult)[2:]), rows=tuple(rows))
 
 
 def _lowest(report: ScoreAgreement) -> Table:
@@ -361,19 +331,6 @@ def _classes(report: ScoreAgreement) -> Table:
 def how(report: ScoreAgreement, method: MethodResult) -> str:
     """How the threshold of a method was chosen, in words."""
     return _HOW[method.how].format(dev=report.dev)
-
-
-def _subset_row(name: str, found: SubsetResult, *, dev: bool = False) -> tuple[str, ...]:
-    return (f"{name} (dev)" if dev else name, f"{found.erroneous:,}", f"{found.correct:,}", *_accuracies(found))
-
-
-def _accuracies(found: SubsetResult) -> tuple[str, str, str]:
-    return interval(found.error_accuracy), interval(found.correct_accuracy), interval(found.f1)
-
-
-def _steps_row(name: str, found: StepFigures) -> tuple[str, ...]:
-    figures = (interval(found.auc), interval(found.brier), number(found.ece))
-    return (name, f"{found.good:,}", f"{found.bad:,}", *figures)
 
 
 def _class_cells(found: ClassResult) -> tuple[str, ...]:

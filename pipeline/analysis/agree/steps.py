@@ -12,6 +12,7 @@ P(correct final answer), not P(good step): a curve off the diagonal does not mea
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,7 @@ from pipeline.analysis.agree.human import NO_ERROR, ChainPair
 from pipeline.analysis.agree.rulings import Ruling
 from pipeline.analysis.comparison import auc, binned, bootstrap, calibration_error, rank_correlation, ratio, wilson
 from pipeline.core.statistics import Floats, Interval, share
+from pipeline.display.columns import Column
 
 PARTS = 5
 """Equal parts of a chain, for scores by position."""
@@ -36,11 +38,11 @@ class StepLabels:
     """`good` and `bad`: steps by human label, without those that the ruling leaves `uncertain`. `balanced`: the mean of the
     accuracies among good and among bad steps."""
 
-    good: int
-    bad: int
-    uncertain: int
-    accuracy: Interval
-    balanced: Interval
+    good: Annotated[int, Column("good")]
+    bad: Annotated[int, Column("bad")]
+    uncertain: Annotated[int, Column("uncertain")]
+    accuracy: Annotated[Interval, Column("accuracy")]
+    balanced: Annotated[Interval, Column("balanced")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +76,11 @@ class Reliability:
 class StepFigures:
     """`good`, `bad`: steps by human label."""
 
-    good: int
-    bad: int
-    auc: Interval
-    brier: Interval
-    ece: float | None
+    good: Annotated[int, Column("good")]
+    bad: Annotated[int, Column("bad")]
+    auc: Annotated[Interval, Column("AUC")]
+    brier: Annotated[Interval, Column("Brier score")]
+    ece: Annotated[float | None, Column("ECE")]
     bins: tuple[Bin, ...]
 
 
@@ -89,13 +91,13 @@ class PositionFigures:
 
     low: float
     high: float
-    steps: int
-    mean: float
-    good: int
-    bad: int
-    mean_good: float | None
-    mean_bad: float | None
-    auc: Interval
+    steps: Annotated[int, Column("steps")]
+    mean: Annotated[float, Column("mean")]
+    good: Annotated[int, Column("good")]
+    bad: Annotated[int, Column("bad")]
+    mean_good: Annotated[float | None, Column("mean of good")]
+    mean_bad: Annotated[float | None, Column("mean of bad")]
+    auc: Annotated[Interval, Column("AUC")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,10 @@ class LengthFigures:
 
     first: int
     last: int | None
-    chains: int
-    mean: float
-    lowest: float
-    lowest_correct: float | None
+    chains: Annotated[int, Column("chains")]
+    mean: Annotated[float, Column("mean")]
+    lowest: Annotated[float, Column("mean lowest")]
+    lowest_correct: Annotated[float | None, Column("... without error")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ estimate for the noise of the data alone.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.special import ndtr
@@ -33,6 +34,7 @@ from pipeline.analysis.comparison import (
     within,
 )
 from pipeline.core.statistics import Floats, Interval, share
+from pipeline.display.columns import Column
 
 LEAST = 1e-6
 _MOST_DRAWS = 2**25
@@ -57,15 +59,15 @@ class Reliability:
     """`prediction` and `value`: means over prefixes. `ece_uncorrected`: with the noise of rollouts. `bins`: those with
     prefixes."""
 
-    prefixes: int
+    prefixes: Annotated[int, Column("prefixes")]
     problems: int
-    prediction: float
-    value: float
-    bias: Interval
-    ece: Interval
+    prediction: Annotated[float, Column("mean", 3)]
+    value: Annotated[float, Column("mean V", 3)]
+    bias: Annotated[Interval, Column("too high by", 3, "+")]
+    ece: Annotated[Interval, Column("ECE", 3)]
     ece_uncorrected: float
-    brier: Interval
-    log_loss: Interval
+    brier: Annotated[Interval, Column("Brier score", 3)]
+    log_loss: Annotated[Interval, Column("log loss", 3)]
     bins: tuple[ReliabilityBin, ...]
 
 

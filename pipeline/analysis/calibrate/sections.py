@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.calibrate.reliability import Reliability
 from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
+from pipeline.display.columns import table_of
 from pipeline.display.document import Axis, Chart, Colour, Kind, Line, Mark, Page, Section, Table, sentence
 from pipeline.display.numbers import interval, key_figure, number
 from pipeline.display.page import foot
@@ -106,19 +106,11 @@ def choice_lines(report: CalibrationReport) -> list[str]:
 
 def _figures(report: CalibrationReport) -> Table:
     """Before and after: bias, ECE, Brier score and log loss."""
-    rows = [("scores", *_cells(report.total.before)), ("calibrated", *_cells(report.total.after))]
-    if report.given is not None:
-        rows.insert(1, ("as in the file", *_cells(report.given)))
-    if report.ends is not None:
-        rows += [
-            ("last steps: scores", *_cells(report.ends.before)),
-            ("... calibrated", *_cells(report.ends.after)),
-        ]
-    caption = (
-        "" if report.ends is None else "V of a last step is the outcome of its chain. No map is fitted to last steps."
-    )
-    heads = ("", "prefixes", "mean", "mean V", "too high by", "ECE", "Brier score", "log loss")
-    return Table(heads=heads, rows=tuple(rows), caption=caption)
+    total, ends = report.total, report.ends
+    given = {} if report.given is None else {"as in the file": report.given}
+    last = {} if ends is None else {"last steps: scores": ends.before, "... calibrated": ends.after}
+    note = "" if ends is None else "V of a last step is the outcome of its chain. No map is fitted to last steps."
+    return table_of("", {"scores": total.before, **given, "calibrated": total.after, **last}, caption=note)
 
 
 def _groups(report: CalibrationReport) -> Table:
@@ -201,14 +193,4 @@ def _group_row(group: BeforeAfter) -> tuple[str, ...]:
         interval(after.bias, 3, "+"),
         interval(before.ece, 3),
         interval(after.ece, 3),
-    )
-
-
-def _cells(found: Reliability) -> tuple[str, ...]:
-    return (
-        f"{found.prefixes:,}",
-        f"{found.prediction:.3f}",
-        f"{found.value:.3f}",
-        interval(found.bias, 3, "+"),
-        *(interval(each, 3) for each in (found.ece, found.brier, found.log_loss)),
     )
