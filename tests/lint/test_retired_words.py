@@ -74,9 +74,9 @@ def test_documents_settings_and_pages_are_looked_at() -> None:
         "conf/data/sample.yaml",
         "docker/rayjob.yaml",
         "pipeline/analysis/README.md",
-        "pipeline/analysis/report/browser/list.js",
-        "pipeline/analysis/report/browser/browser.html",
-        "pipeline/analysis/report/web/theme.css",
+        "pipeline/analysis/browser/tree.js",
+        "pipeline/analysis/browser/browser.html",
+        "pipeline/display/web/theme.css",
         "tests/bench/README.md",
     }
 

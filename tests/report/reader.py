@@ -19,17 +19,16 @@ TURNED = "It is \u202e21\u202d."
 
 
 class Reader:
-    """What a person does with the page. `name`: id of its interactive part, with which the ids in it begin."""
+    """What a person does with the page."""
 
-    def __init__(self, driver: Chrome, page: Path, name: str = "browser") -> None:
+    def __init__(self, driver: Chrome, page: Path) -> None:
         self.driver = driver
         self._page = page
-        self._name = name
 
     def open(self, hash: str = "") -> None:
         self.driver.get("about:blank")
         self.driver.get(self._page.as_uri() + hash)
-        self.wait(f"#{self._name}[data-ready]")
+        self.wait("#browser[data-ready]")
 
     def all(self, selector: str) -> list[WebElement]:
         return self.driver.find_elements("css selector", selector)
@@ -46,12 +45,12 @@ class Reader:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def search(self, text: str) -> None:
-        box = self.wait(f"#{self._name}-text")
+        box = self.wait("#browser-text")
         box.clear()
         box.send_keys(text)
 
     def counts(self, text: str) -> None:
-        self.until(lambda: self.wait(f"#{self._name}-count").text == text)
+        self.until(lambda: self.wait("#browser-count").text == text)
 
     def texts(self, selector: str) -> list[str]:
         """Of all elements, in one question."""
@@ -61,7 +60,7 @@ class Reader:
     def sources(self) -> list[str]:
         return self.texts(".chain-head .source")
 
-    def opened(self, source: str, inside: str = ".steps") -> WebElement:
+    def opened(self, source: str, inside: str = ".tree") -> WebElement:
         """The body of the chain with that id, alone in the list, once it has what is `inside`."""
         self.search(source)
         self.until(lambda: self.sources() == [source])
@@ -80,11 +79,11 @@ class Reader:
 
 
 @contextmanager
-def watched(driver: Chrome, page: Path, name: str = "browser") -> Iterator[Reader]:
+def watched(driver: Chrome, page: Path) -> Iterator[Reader]:
     """The opened page. After that, it has requested nothing, logged nothing, and executed no text."""
     logged(driver, "browser")
     logged(driver, "performance")
-    reader = Reader(driver, page, name)
+    reader = Reader(driver, page)
     reader.emulate("setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
     reader.emulate("setEmulatedMedia", features=[], media="")
     reader.open()
@@ -100,12 +99,12 @@ def watched(driver: Chrome, page: Path, name: str = "browser") -> Iterator[Reade
     assert not driver.find_elements("css selector", "main img, main script")
 
 
-def without_scripts(driver: Chrome, page: Path, name: str) -> str:
+def without_scripts(driver: Chrome, page: Path) -> str:
     """What the interactive part of a page says in a browser that runs no scripts."""
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         driver.get(page.as_uri())
-        return driver.find_element("css selector", f"#{name}").text
+        return driver.find_element("css selector", "#browser").text
     finally:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

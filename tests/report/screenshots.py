@@ -30,7 +30,7 @@ class Picture:
     opened: str = ""
 
 
-OPENED = ".chain-head;.step-open"
+OPENED = ".chain-head;.tree-row.step"
 """The first chain, and the rollouts of its first step."""
 OPENED_TREE = ".chain-head;.tree-row.group"
 """The first problem, and the other first steps of its tree."""
@@ -40,7 +40,7 @@ PICTURES = (
     Picture(name="report-phone", at="#browser-list", width=360, height=800, scheme="light", scale=2.0, opened=OPENED),
 )
 OF_A_SEARCH = (
-    Picture(name="search-tree", at="#searches-list", width=1200, height=1180, scheme="light", opened=OPENED_TREE),
+    Picture(name="search-tree", at="#browser-list", width=1200, height=1180, scheme="light", opened=OPENED_TREE),
 )
 
 
@@ -52,7 +52,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     browser = chromium()
     try:
-        for picture in OF_A_SEARCH if 'id="searches"' in page.read_text("utf-8") else PICTURES:
+        for picture in OF_A_SEARCH if 'stepvalue search"' in page.read_text("utf-8") else PICTURES:
             data = _taken(browser, page, picture)
             (folder / f"{picture.name}.png").write_bytes(data)
             print(f"{picture.name}: {len(data):,} bytes, at most {MOST_BYTES:,}")

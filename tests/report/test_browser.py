@@ -115,18 +115,21 @@ def test_orders_put_the_largest_drop_and_the_most_uncertain_first(reader: Reader
 def test_a_chain_shows_its_steps_as_they_are_stored_and_a_step_its_rollouts(reader: Reader, run_dir: Path) -> None:
     body = reader.opened("sum-7-wrong")
     (stored,) = labels(run_dir).filter(pl.col("source_id") == "sum-7-wrong").to_dicts()
-    assert reader.texts(".step-text .prose") == stored["steps"]
-    assert reader.texts(".step-open .value") == [f"{value:.2f}" for value in (stored["root_value"], *stored["value"])]
+    assert reader.texts(".tree-text > .prose") == stored["steps"]
+    assert reader.texts(".tree-row.step .chip b") == [
+        f"{value:.2f}" for value in (stored["root_value"], *stored["value"])
+    ]
     counts = [f"{right}/{of}" for right, of in zip(stored["n_correct"], stored["n_rollouts"], strict=True)]
-    assert reader.texts(".step-open .counts")[1:-1] == counts[:-1]
+    assert reader.texts(".tree-row.step .tree-facts")[1:-1] == counts[:-1]
     values = [stored["root_value"], *stored["value"]]
     steepest = max(range(1, len(values)), key=lambda step: values[step - 1] - values[step])
-    assert reader.wait(".step:has(.largest) .number-of").text == str(steepest)
     lows, highs = ([stored[f"root_{name}"], *stored[name]] for name in ("low", "high"))
-    assert len(reader.all(".step.fell")) == (highs[steepest] < lows[steepest - 1])
-    assert len(reader.all(".largest.unsure")) == (highs[steepest] >= lows[steepest - 1])
+    sure = [f"step {steepest}"] * (highs[steepest] < lows[steepest - 1])
+    assert (
+        reader.texts(".tree-row.weak .tree-number") == reader.texts(".tree-row:has(.pill.differs) .tree-number") == sure
+    )
     assert "wrong" in body.text
-    first = reader.all(".step-open")[1]
+    first = reader.all(".tree-row.step")[1]
     ActionChains(reader.driver, duration=0).move_to_element(first).perform()
     assert f"{stored['n_correct'][0]} of 4 graded rollouts correct" in reader.wait(".numbers").text
     first.click()
@@ -137,8 +140,8 @@ def test_a_chain_shows_its_steps_as_they_are_stored_and_a_step_its_rollouts(read
     assert set(examples) <= set(log["text"])
     verdicts = [verdict.split(" · ")[0] for verdict in reader.texts(".example .verdict")]
     assert {verdict.replace(" ", "_") for verdict in verdicts} <= set(log["verdict"].cast(pl.String).to_list())
-    first.click()
-    assert not reader.wait(".rollouts, .steps").find_elements("css selector", ".rollouts:not([hidden])")
+    reader.all(".tree-row.step")[1].click()
+    assert not reader.all(".rollouts")
 
 
 def test_hostile_text_stays_text_in_ids_problems_steps_and_rollouts(reader: Reader) -> None:
@@ -146,15 +149,15 @@ def test_hostile_text_stays_text_in_ids_problems_steps_and_rollouts(reader: Read
     assert SCRIPT in body.text
     assert f"{IMAGE} Two." in body.text
     assert f"What is 3 + 4? {IMAGE}" in body.text
-    for step in reader.all(".step-open"):
-        step.click()
+    for at in range(len(reader.all(".tree-row.step"))):
+        reader.all(".tree-row.step")[at].click()
     reader.until(lambda: f"none, {IMAGE}{SCRIPT}" in body.text)
 
 
 def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) -> None:
     for name, text in {"latex": LATEX, "emoji": EMOJI, "arabic": ARABIC}.items():
         assert text in reader.opened(name).text
-    assert reader.wait(".step-text .prose[dir=auto]").value_of_css_property("direction") == "rtl"
+    assert reader.wait(".tree-text > .prose[dir=auto]").value_of_css_property("direction") == "rtl"
     long = reader.opened("long").text
     assert f"... ({LONG + 10:,} characters, full text in labels/*.parquet)" in long
     assert len(long) < LONG / 100
@@ -167,13 +170,13 @@ def test_keys_search_move_open_and_close(reader: Reader) -> None:
     reader.press("sum-7-", Keys.ENTER)
     assert "chain-head" in reader.focused()
     reader.press("j", "k", Keys.ENTER)
-    reader.wait(".chain-body .steps")
+    reader.wait(".chain-body .tree")
     reader.press(Keys.ARROW_DOWN, "j", Keys.ENTER)
-    assert "step-open" in reader.focused()
+    assert "tree-row" in reader.focused()
     reader.wait(".example")
     assert reader.wait(".numbers").is_displayed()
     reader.press(Keys.ESCAPE)
-    assert not reader.all(".step-open[aria-expanded=true]")
+    assert not reader.all(".tree-row[aria-expanded=true]")
     reader.press(Keys.ESCAPE)
     assert not reader.all(".chain-head[aria-expanded=true]")
     assert "chain-head" in reader.focused()
@@ -192,11 +195,11 @@ def test_an_address_brings_back_what_was_open(reader: Reader, run_dir: Path) -> 
     reader.opened("sum-41-wrong")
     reader.until(lambda: "open=" in reader.driver.current_url)
     reader.open("#" + reader.driver.current_url.partition("#")[2])
-    reader.wait(".chain-body .steps")
+    reader.wait(".chain-body .tree")
     assert reader.sources() == ["sum-41-wrong"]
     (chain_id,) = labels(run_dir).filter(pl.col("source_id") == "sum-45-right")["chain_id"]
     reader.open(f"#chains?open={chain_id}")
-    reader.wait(".chain.open .steps")
+    reader.wait(".chain.open .tree")
     assert reader.wait(".chain.open .source").text == "sum-45-right"
     reader.open("#chains?drop=nan&sort=constructor&outcome=x")
     reader.counts(f"{CHAINS} chains")
@@ -207,8 +210,8 @@ def test_a_phone_scrolls_down_only_and_a_tap_reports_the_numbers(reader: Reader)
     assert reader.width() == 360
     for name in ("long", f"hostile-{IMAGE}", "latex"):
         reader.opened(name)
-        for step in reader.all(".step-open"):
-            step.click()
+        for at in range(len(reader.all(".tree-row.step"))):
+            reader.all(".tree-row.step")[at].click()
         assert reader.wait(".numbers").is_displayed()
         assert reader.width() == 360
 
@@ -230,6 +233,6 @@ def test_dark_mode_and_paper_have_their_own_look(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
-    shown = without_scripts(driver, page, "browser")
+    shown = without_scripts(driver, page)
     assert "labels/*.parquet" in shown
     assert "being unpacked" not in shown

@@ -2,37 +2,33 @@
 
 import base64
 import gzip
+import itertools
 import json
 import math
 import random
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.relabel import regrade
-from pipeline.analysis.report.browser import build, data
-from pipeline.analysis.report.browser.build import build_browser
-from pipeline.analysis.report.browser.data import BLOCK, STRIP, strip
-from pipeline.analysis.report.browser.views import (
-    LIMITS,
+from pipeline.analysis.browser import parts
+from pipeline.analysis.browser.chains import STRIP, build_browser, strip, uncertainty
+from pipeline.analysis.browser.examples import (
     PER_PREFIX,
-    TEXT_BYTES,
     RolloutExample,
     Row,
-    Size,
     affordable,
-    cut,
     drops,
     largest_drop,
     rollout_examples,
-    sample,
-    uncertainty,
 )
+from pipeline.analysis.browser.parts import LIMITS, Blocks, Chosen
+from pipeline.analysis.relabel import regrade
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
 from pipeline.display.document import Inset
@@ -53,10 +49,6 @@ def chain(name: str, values: list[float | None], sds: list[float] | None = None)
         "root_prefix_id": root, "prefix_ids": prefixes, "root_value": values[0], "value": values[1:],
         "root_value_sd": root_sd, "value_sd": step_sds,
     }  # fmt: skip
-
-
-def size(name: int, *lengths: int) -> Size:
-    return Size(chain_id=str(name), characters=lengths, in_bytes=lengths)
 
 
 def test_drops_skip_what_is_not_known_and_the_first_of_the_largest_counts() -> None:
@@ -83,40 +75,29 @@ def test_a_strip_has_few_bars_and_hides_no_low(values: list[float | None]) -> No
         assert bars == values
 
 
-@given(st.text(), st.integers(1, 10))
-def test_a_cut_text_says_its_length(text: str, characters: int) -> None:
-    shown = cut(text, characters)
-    assert shown.startswith(text[:characters])
-    assert (shown == text) == (len(text) <= characters)
-    assert (f"({len(text):,} characters," in shown) or len(text) <= characters
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_a_page_lists_the_same_entries_each_time_in_whatever_parts_they_come(total: int, most: int) -> None:
+    places = Chosen(total, most).places
+    assert places == sorted(set(places)) == Chosen(total, most).places
+    assert len(places) == min(total, most)
+    half = total // 2
+    later = [half + place for place in Chosen(total, most).within(half, total - half)]
+    assert [*Chosen(total, most).within(0, half), *later] == places
 
 
-@given(st.integers(0, 60), st.integers(1, 60), st.randoms(use_true_random=False))
-def test_a_sample_is_the_same_chains_in_whatever_order_they_come(count: int, most: int, luck: random.Random) -> None:
-    sizes = [size(name, 10) for name in range(count)]
-    chosen = {sizes[position].chain_id for position in sample(sizes, most).positions}
-    assert len(chosen) == min(count, most)
-    luck.shuffle(sizes)
-    again = sample(sizes, most)
-    assert {sizes[position].chain_id for position in again.positions} == chosen
-    assert list(again.positions) == sorted(again.positions)
-    assert [*again.within(0, count // 2), *again.within(count // 2, count)] == list(again.positions)
-
-
-@given(st.lists(st.lists(st.integers(0, 2_000_000), min_size=1, max_size=40), max_size=60))
-def test_texts_fit_into_the_bytes_that_are_there(lengths: list[list[int]]) -> None:
-    sizes = [size(name, *found) for name, found in enumerate(lengths)]
-    chosen = sample(sizes, 10_000)
-    assert sum(sizes[position].cut(chosen.characters) for position in chosen.positions) <= TEXT_BYTES
-    assert len(chosen.positions) == len(sizes)
-
-
-def test_long_texts_are_cut_more_and_then_chains_are_left_out() -> None:
-    assert sample([size(0, 10**9)], 10).characters == LIMITS[0]
-    assert sample([size(name, 10_000) for name in range(10_000)], 10_000).characters == 1_000
-    many = sample([size(name, *[1_000] * 100) for name in range(2_000)], 2_000)
-    assert many.characters == LIMITS[-1]
-    assert 500 < len(many.positions) < 2_000
+@given(st.lists(st.integers(0, 2_000), min_size=1, max_size=60), st.randoms(use_true_random=False))
+def test_texts_fit_into_the_bytes_that_are_there(lengths: list[int], luck: random.Random) -> None:
+    letters = [chr(code) for code in range(48, 123) if chr(code) not in "\\<"]
+    texts = ["".join(luck.choices(letters, k=length)) for length in lengths]
+    with patch.object(parts, "DATA_BYTES", 20_000), patch.object(parts, "BLOCK_BYTES", 1_000):
+        data = Blocks(len(texts))
+        for place, text in enumerate(texts):
+            data.add({"ids": place}, (json.dumps(text[:limit]) for limit in LIMITS))
+        packed = re.findall('id="browser-entries-[0-9]*">([^<]*)<', data.elements({}))
+    found = [each for block in packed for each in json.loads(gzip.decompress(base64.b64decode(block)))]
+    assert len(found) == len(texts)
+    assert all(each is None or text.startswith(each) for each, text in zip(found, texts, strict=True))
+    assert sum(map(len, packed)) <= 2 * 20_000
 
 
 def rollouts(*found: tuple[str, Verdict, Finish]) -> pl.DataFrame:
@@ -185,30 +166,30 @@ def of_run(run_dir: Path, chains: int = 10_000) -> Inset:
     return found
 
 
-def carried(browser: Inset, name: str) -> dict[str, Any]:
+def carried(browser: Inset, name: str) -> Any:
     (packed,) = re.findall(
-        rf'<script type="application/octet-stream" id="chains-{name}">([^<]*)</script>', browser.data
+        rf'<script type="application/octet-stream" id="browser-{name}">([^<]*)</script>', browser.data
     )
-    found = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert isinstance(found, dict)
-    return found
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
 def test_a_page_carries_every_chain_as_it_is_stored(finished: Path) -> None:
     browser = of_run(finished)
     labels = pl.read_parquet(finished / "labels" / "*.parquet").rows_by_key("chain_id", named=True, unique=True)
-    index, block, shown = (carried(browser, name) for name in ("index", "texts-0", "examples-0"))
-    assert len(labels) == len(index["ids"]) <= BLOCK
+    index, block, shown = (carried(browser, name) for name in ("index", "entries-0", "examples-0"))
+    assert len(labels) == len(index["ids"])
     log = pl.read_parquet(finished / "rollouts" / "*.parquet")
-    for at, (chain_id, found) in enumerate(zip(index["ids"], block["chains"], strict=True)):
+    for at, (chain_id, found) in enumerate(zip(index["ids"], block, strict=True)):
         row = labels[chain_id]
-        assert block["problems"][found["problem"]] == row["problem"]
-        assert [found["texts"], found["labels"]] == [row["steps"], row["label"]]
+        assert found["problem"] == row["problem"]
+        (path,) = found["trees"]
+        assert path["texts"][1:] == row["steps"]
+        assert path["labels"][1:] == "".join({1: "+", 0: "-", 2: "o", None: "?"}[label] for label in row["label"])
         values = [row["root_value"], *row["value"]]
-        assert found["values"] == [None if value is None else round(value, 3) for value in values]
-        assert found["correct"] == [row["root_n_correct"], *row["n_correct"]]
+        assert path["values"] == [None if value is None else round(value, 3) for value in values]
+        assert path["correct"] == [row["root_n_correct"], *row["n_correct"]]
         assert index["outcomes"][at] == {True: "r", False: "w", None: "o"}[row["outcome"]]
-        for number, prefix in zip(found["prefixes"], [row["root_prefix_id"], *row["prefix_ids"]], strict=True):
+        for number, prefix in zip(path["prefixes"], [row["root_prefix_id"], *row["prefix_ids"]], strict=True):
             sampled = log.filter(pl.col("prefix_id") == prefix)
             listed = shown.get(str(number), [])
             assert len(listed) == min(PER_PREFIX, len(sampled))
@@ -235,23 +216,29 @@ def test_verdicts_and_labels_are_those_of_the_current_edition(finished: Path, tm
     )
     assert "correct" in own
     assert "correct" not in later
-    assert carried(after, "texts-0") != carried(before, "texts-0")
+    assert carried(after, "entries-0") != carried(before, "entries-0")
 
 
 def test_examples_are_left_out_where_texts_take_all_the_bytes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "DATA_BYTES", 1)
+    assert carried(of_run(finished), "examples-0")
+    monkeypatch.setattr(parts, "DATA_BYTES", 1)
     browser = of_run(finished)
     assert carried(browser, "examples-0") == {}
+    assert not any(carried(browser, "entries-0")), "nor do texts fit"
     assert "chosen by" not in browser.html
 
 
 def test_blocks_hold_what_the_index_says(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_run(finished)
-    for module in (build, data):
-        monkeypatch.setattr(module, "BLOCK", 2)
-    parts = of_run(finished)
-    count = -(-len(carried(parts, "index")["ids"]) // carried(parts, "index")["block"])
-    assert count > 1
-    chains = [shown for block in range(count) for shown in carried(parts, f"texts-{block}")["chains"]]
-    assert [shown["texts"] for shown in chains] == [shown["texts"] for shown in carried(whole, "texts-0")["chains"]]
-    assert carried(parts, "index")["ids"] == carried(whole, "index")["ids"]
+    monkeypatch.setattr(parts, "BLOCK_BYTES", 3_000)
+    split = of_run(finished)
+    starts = carried(split, "index")["starts"]
+    assert len(starts) > 1
+    blocks = [carried(split, f"entries-{number}") for number in range(len(starts))]
+    assert starts == [sum(map(len, blocks[:number])) for number in range(len(blocks))]
+    texts = [
+        [found["trees"][0]["texts"] for found in chains]
+        for chains in (itertools.chain(*blocks), carried(whole, "entries-0"))
+    ]
+    assert texts[0] == texts[1]
+    assert carried(split, "index")["ids"] == carried(whole, "index")["ids"]

@@ -89,7 +89,7 @@ def test_each_step_has_every_opinion(reader: Reader, labels: list[dict[str, Any]
         assert f"Monte Carlo {'+' if mc else '−' if mc == 0 else '?'} {marks[mc]}" in text
         assert f"{HOSTILE} {'first error 75 %' if number == 2 else '0 %'}" in text
         assert f"no error so far {free:.2f}" in text
-    assert [text.split(" first")[0] for text in reader.texts(".step:nth-child(3) .opinion.named")] == [HOSTILE]
+    assert [text.split(" first")[0] for text in reader.texts(".tree-row.step:nth-child(3) .opinion.named")] == [HOSTILE]
     facts = " ".join(reader.texts(".chain-facts"))
     assert "left out: first error differs" in facts
     assert f"first error, {HOSTILE}step 2, 75 %" in facts
@@ -134,7 +134,7 @@ def test_other_labels_have_no_filter_and_no_section(library: Library, driver: Ch
         assert not reader.all("#browser-opinions")[0].is_displayed()
         assert reader.all("#consensus") == []
         reader.wait(".chain-head").click()
-        reader.wait(".chain-body .steps")
+        reader.wait(".chain-body .tree")
         assert reader.all(".opinions") == []
 
 
@@ -144,6 +144,6 @@ def test_exact_labels_have_no_probability(library: Library, driver: Chrome, tmp_
     report(ReportConfig(run_dir=str(library.copy("consensus", tmp_path)), out=str(path)))
     with watched(driver, path) as reader:
         reader.wait(".chain-head").click()
-        reader.wait(".chain-body .steps")
+        reader.wait(".chain-body .tree")
         assert reader.texts(".opinions")
         assert "no error so far" not in " ".join(reader.texts(".opinions"))

@@ -49,8 +49,10 @@ def test_the_evidence_stands_beside_the_step(reader: Reader) -> None:
     found = reader.texts(".finding")
     assert [text.split(":")[0] for text in found] == ["arithmetic refuted", "arithmetic holds in part"]
     assert "2 + 3 is 5, not 6" in found[0]
-    assert [text.split(":")[0] for text in reader.texts(".step:nth-child(3) .finding")] == ["arithmetic refuted"]
-    assert reader.texts(".finding .opinion.accuses") == ["arithmetic refuted: "]
+    assert [text.split(":")[0] for text in reader.texts(".tree-row.step:nth-child(3) .finding")] == [
+        "arithmetic refuted"
+    ]
+    assert reader.texts(".finding.accuses")[0].startswith("arithmetic refuted: ")
 
 
 def test_evidence_with_markup_is_text(reader: Reader) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome, Keys
 
-from pipeline.analysis.searches.browser.build import build_search_browser
+from pipeline.analysis.browser.searches import build_search_browser
 from pipeline.analysis.searches.trees import SearchedProblem
 from pipeline.display.document import Page
 from pipeline.display.page import html
@@ -53,7 +53,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(driver: Chrome, page: Path) -> Iterator[Reader]:
-    with watched(driver, page, "searches") as found:
+    with watched(driver, page) as found:
         yield found
 
 
@@ -90,7 +90,7 @@ def test_filters_and_orders_list_the_problems_that_they_name(reader: Reader) -> 
     reader.counts(f"{PROBLEMS} problems")
     reader.search("no such problem")
     reader.counts(f"0 of {PROBLEMS} problems")
-    reader.wait("#searches-all").click()
+    reader.wait("#browser-all").click()
     reader.counts(f"{PROBLEMS} problems")
 
 
@@ -102,7 +102,7 @@ def test_a_tree_shows_the_chosen_chain_and_opens_what_else_was_sampled(reader: R
     assert reader.texts(".tree-row.taken .tree-text .prose") == ["a one", "b two", "c three. The answer is 7."]
     assert [row.split()[0] for row in reader.texts(".tree-row.weak .tree-number")] == ["step"]
     assert reader.texts(".tree-row.weak .tree-text .prose") == ["c three. The answer is 7."]
-    assert reader.texts(".pill.weakest") == ["weakest step"]
+    assert reader.texts(".tree-row .pill.differs") == ["weakest step"]
     reader.all(".tree-row.group")[1].click()
     assert rows(reader)[4] == "2 0.50 x five"
     assert [row.get_attribute("aria-level") for row in reader.all(".tree-row")][2:6] == ["1", "2", "3", "1"]
@@ -145,7 +145,7 @@ def test_hostile_text_stays_text(reader: Reader) -> None:
 @pytest.mark.nightly
 def test_keys_move_through_problems_and_through_a_tree(reader: Reader) -> None:
     reader.press("/")
-    assert reader.driver.switch_to.active_element.get_attribute("id") == "searches-text"
+    assert reader.driver.switch_to.active_element.get_attribute("id") == "browser-text"
     reader.press("branched", Keys.ENTER)
     assert "chain-head" in reader.focused()
     reader.press(Keys.ENTER)
@@ -193,7 +193,7 @@ def test_many_next_steps_come_in_parts(driver: Chrome, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     wide = written_problem([[f"step {at}"] for at in range(120)], 0, source_id="wide")
     path.write_bytes(html(Page(title="run", kind="search", inset=build_search_browser([[wide]], 1, 1))))
-    with watched(driver, path, "searches") as reader:
+    with watched(driver, path) as reader:
         reader.opened("wide", ".chain-facts")
         assert rows(reader) == ["1 1.00 step 0", "or 119 other steps, best 1.00"]
         reader.wait(".tree-row.group").click()
@@ -221,4 +221,4 @@ def test_a_phone_scrolls_down_only(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, page: Path) -> None:
-    assert "samples/*.parquet" in without_scripts(driver, page, "searches")
+    assert "samples/*.parquet" in without_scripts(driver, page)

@@ -12,8 +12,8 @@ import pytest
 from selenium.webdriver import Chrome
 
 from pipeline.__main__ import main
+from pipeline.analysis.browser.searches import WEAK
 from pipeline.analysis.report.run import report
-from pipeline.analysis.searches.browser.build import WEAK
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import StoreError, UsageError
 from tests.library import Library
@@ -92,7 +92,7 @@ def test_the_page_shows_each_problem_with_the_tree_that_the_log_has(made: dict[s
     written(made["beam"])
     stored = searches(made["beam"])
     candidates = pl.read_parquet(made["beam"] / "candidates" / "*.parquet").filter("chosen").sort("row")
-    with watched(driver, made["beam"] / "report.html", "searches") as reader:
+    with watched(driver, made["beam"] / "report.html") as reader:
         assert reader.sources() == stored["source_id"].to_list()
         marks = {"✓ right, ": True, "✗ wrong, ": False}
         assert [marks[mark] for mark in reader.texts(".chain-head .mark")] == stored["outcome"].to_list()
@@ -117,7 +117,7 @@ def test_the_chain_of_the_input_is_marked_in_its_tree(tmp_path: Path, driver: Ch
     rows = [{**row, "steps": [long, f"The answer is {row['answer']}."]} for row in sums(2)]
     run_dir = search_in(tmp_path / "run", rows, "search=regenerate", "search.n=2")
     written(run_dir)
-    with watched(driver, run_dir / "report.html", "searches") as reader:
+    with watched(driver, run_dir / "report.html") as reader:
         reader.all(".chain-head")[0].click()
         reader.wait("#problem-0 .tree")
         for button in reader.all("#problem-0 .tree-bar button")[:1]:

@@ -14,9 +14,10 @@ from selenium.webdriver import Chrome, Keys
 
 from pipeline.__main__ import main
 from pipeline.analysis.audit.run import audit
+from pipeline.analysis.browser.parts import MOST_NODES
 from pipeline.analysis.report.run import report
 from pipeline.analysis.settings import ReportConfig
-from pipeline.analysis.trees.report import MOST_NODES, build_tree, trees_json
+from pipeline.analysis.trees.report import build_tree, trees_json
 from pipeline.config.changes import AuditConfig
 from pipeline.core.errors import UsageError
 from pipeline.display.document import Page
@@ -77,7 +78,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def reader(driver: Chrome, pages: dict[str, Path]) -> Iterator[Reader]:
-    with watched(driver, pages["small"], "trees") as found:
+    with watched(driver, pages["small"]) as found:
         yield found
 
 
@@ -97,23 +98,25 @@ def focused(reader: Reader) -> str:
 def test_a_tree_shows_values_counts_and_labels_of_each_step(reader: Reader) -> None:
     assert rows(reader) == [
         "0.75 the problem (0 of 2 right · 2 began here)",
-        "  0.75 a one (2 of 3 right · 2 began here)",
-        "    0.25 b two (2 of 2 right · 1 not graded)",
-        "      1.00 7 (2 of 2 right)",
-        "      ~0.84 x (0 of 0 right · 1 not graded)",
-        "        ~0.84 5 (0 of 0 right · 1 not graded)",
-        "    ~0.30 c three (0 of 1 right)",
-        "      0.00 5 (0 of 1 right)",
-        "  ~0.08 d four (0 of 1 right)",
+        "0.75 a one (2 of 3 right · 2 began here)",
+        "  or 1 other step, best 0.08",
+        "    ~0.08 d four (0 of 1 right)",
         "    0.00 5 (0 of 1 right)",
+        "0.25 b two (2 of 2 right · 1 not graded)",
+        "  or 1 other step, best 0.30",
+        "    ~0.30 c three (0 of 1 right)",
+        "    0.00 5 (0 of 1 right)",
+        "1.00 7 (2 of 2 right)",
+        "  or 1 other step, best 0.84",
+        "    ~0.84 x (0 of 0 right · 1 not graded)",
+        "    ~0.84 5 (0 of 0 right · 1 not graded)",
     ]
     assert reader.texts(".tree-row.taken .tree-text .prose") == ["a one", "b two", "7"]
     assert reader.texts(".tree-row .label") == ["+ good", "− bad", "+ good"]
-    assert reader.texts(".tree-row .tree-end") == ["✓ ends, right", "? ends, open", "✗ ends, wrong", "✗ ends, wrong"]
-    title = reader.all(".tree-facts")[1].get_attribute("title")
-    assert title is not None
-    assert "unbiased trials: 2 of 3 right" in title
-    assert "±0.10" in title
+    assert reader.texts(".tree-row .tree-end") == ["✗ ends, wrong", "✗ ends, wrong", "✓ ends, right", "? ends, open"]
+    hint = reader.texts(".tree-row.step .numbers")[1]
+    assert "unbiased trials: 2 of 3 right" in hint
+    assert "±0.10" in hint
     assert reader.texts(".chain-facts dd")[:2] == ["7", "one, two"]
 
 
@@ -122,26 +125,26 @@ def test_arrows_move_through_a_tree_and_open_and_close_it(reader: Reader) -> Non
     reader.driver.execute_script("document.querySelector('.tree-row').focus()")
     reader.press(Keys.ARROW_DOWN)
     assert "a one" in focused(reader)
+    reader.press(*[Keys.ARROW_DOWN] * 2)
+    assert "d four" in focused(reader)
     reader.press(Keys.ARROW_LEFT)
     assert reader.driver.switch_to.active_element.get_attribute("aria-expanded") == "false"
-    assert "+6 steps" in focused(reader)
-    assert len(rows(reader)) == 4
-    reader.press(Keys.ARROW_DOWN)
-    assert "d four" in focused(reader)
-    reader.press(Keys.END)
-    assert "ends, wrong" in focused(reader)
+    assert "+1 step" in focused(reader)
+    assert len(rows(reader)) == 12
     reader.press(Keys.ARROW_LEFT)
-    assert "d four" in focused(reader)
-    reader.press(Keys.ARROW_UP, Keys.ARROW_RIGHT)
-    assert len(rows(reader)) == 10
-    reader.press(Keys.ARROW_RIGHT)
+    assert "or 1 other step" in focused(reader)
+    reader.press(Keys.ARROW_LEFT)
+    assert len(rows(reader)) == 11
+    reader.press(Keys.ARROW_DOWN)
     assert "b two" in focused(reader)
+    reader.press(Keys.END, Keys.ARROW_LEFT, Keys.ARROW_UP)
+    assert "1.00" in focused(reader)
     reader.press(Keys.HOME)
     assert "the problem" in focused(reader)
     assert len(reader.all(".tree-row[tabindex='0']")) == 1
     close = reader.all(".tree-bar button")[1]
     close.click()
-    assert len(rows(reader)) == 1
+    assert len(rows(reader)) == 7
 
 
 @pytest.mark.nightly
@@ -149,13 +152,13 @@ def test_screen_readers_hear_a_tree(reader: Reader) -> None:
     tree = reader.wait(".tree")
     assert (tree.get_attribute("role"), tree.get_attribute("aria-label")) == ("tree", "Tree of the problem")
     found = [(row.get_attribute("role"), row.get_attribute("aria-level")) for row in reader.all(".tree-row")][:3]
-    assert found == [("treeitem", "1"), ("treeitem", "2"), ("treeitem", "3")]
-    assert reader.texts(".chip .unseen")[:7].count("estimate ") == 3
+    assert found == [("treeitem", "1"), ("treeitem", "1"), ("treeitem", "2")]
+    assert reader.texts(".chip .unseen").count("estimate ") == 4
 
 
 def test_hostile_text_stays_text(driver: Chrome, pages: dict[str, Path]) -> None:
-    with watched(driver, pages["hostile"], "trees") as reader:
-        text = reader.wait("#trees-list").text
+    with watched(driver, pages["hostile"]) as reader:
+        text = reader.wait("#browser-one").text
         assert f"What? {IMAGE}{SCRIPT}" in text
         assert SCRIPT in reader.wait(".tree").text
         assert f"{IMAGE} {ARABIC}" in text
@@ -167,8 +170,10 @@ def test_hostile_text_stays_text(driver: Chrome, pages: dict[str, Path]) -> None
 
 @pytest.mark.nightly
 def test_of_a_large_tree_only_what_is_open_is_drawn(driver: Chrome, pages: dict[str, Path]) -> None:
-    with watched(driver, pages["large"], "trees") as reader:
+    with watched(driver, pages["large"]) as reader:
         reader.wait(".tree-row")
+        assert len(reader.all(".tree-row")) < 10
+        reader.all(".tree-row.group")[0].click()
         assert 50 < len(reader.all(".tree-row")) < 400
         assert reader.wait(".tree-bar p").text.startswith(f"{len(large().tree.nodes) - 1:,} distinct steps")
         assert "with few rollouts not shown" in reader.wait(".tree-bar p").text
@@ -185,21 +190,21 @@ def test_of_a_large_tree_only_what_is_open_is_drawn(driver: Chrome, pages: dict[
 
 @pytest.mark.nightly
 def test_each_unit_has_a_tree_of_its_own(driver: Chrome, pages: dict[str, Path]) -> None:
-    with watched(driver, pages["units"], "trees") as reader:
-        assert [title.split(":")[0] for title in reader.texts("#trees-list h3")] == ["Tree 1 of 2", "Tree 2 of 2"]
+    with watched(driver, pages["units"]) as reader:
+        assert [title.split(":")[0] for title in reader.texts("#browser-one h3")] == ["Tree 1 of 2", "Tree 2 of 2"]
         assert len(reader.all(".tree")) == 2
         close = reader.all(".tree-bar button")
         close[3].click()
         shown = reader.driver.execute_script(
             "return [...document.querySelectorAll('.tree')].map((tree) => tree.querySelectorAll('.tree-row').length)"
         )
-        assert shown == [10, 1]
+        assert shown == [13, 5]
 
 
 @pytest.mark.nightly
 def test_a_phone_scrolls_down_only(driver: Chrome, pages: dict[str, Path]) -> None:
     for name in ("small", "hostile"):
-        with watched(driver, pages[name], "trees") as reader:
+        with watched(driver, pages[name]) as reader:
             reader.emulate("setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
             assert reader.width() == 360
 
@@ -212,7 +217,7 @@ def test_paper_has_what_is_open_and_no_buttons(reader: Reader) -> None:
 
 
 def test_without_scripts_a_line_says_so(driver: Chrome, pages: dict[str, Path]) -> None:
-    assert "rollouts/*.parquet" in without_scripts(driver, pages["small"], "trees")
+    assert "rollouts/*.parquet" in without_scripts(driver, pages["small"])
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +240,7 @@ def reported(folder: Path, tree: str, **other: Any) -> list[str]:
 
 
 def data_of(page: Path) -> dict[str, Any]:
-    (found,) = re.findall(r'id="trees-data">([^<]*)<', page.read_text("utf-8"))
+    (found,) = re.findall(r'id="browser-entry">([^<]*)<', page.read_text("utf-8"))
     data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
     return data
 
@@ -249,8 +254,8 @@ def test_the_page_is_in_the_run_directory_under_the_id_of_the_problem(folder: Pa
     assert re.fullmatch(r"tree      \d+ steps of \d+ rollouts and the chains", lines[0])
     assert (folder / "run" / "report.html").exists() == before
     data = data_of(page)
-    assert (data["problem"], data["gold"], data["id"]) == (row["problem"], row["gold_answer"], row["problem_id"])
-    assert data["sources"] == ["3-0", "3-1"]
+    assert data["problem"] == row["problem"]
+    assert [fact[1] for fact in data["facts"]] == [row["gold_answer"], "3-0, 3-1", row["problem_id"]]
     (tree,) = data["trees"]
     at = tree["texts"].index(row["steps"][0])
     assert tree["values"][at] == round(row["value"][0], 3)
@@ -305,17 +310,17 @@ def test_the_command_prints_where_the_page_is(folder: Path, capsys: pytest.Captu
 
 
 def test_a_page_has_the_steps_with_the_most_rollouts_and_cuts_long_texts() -> None:
-    log = [rollout("a", f"s{number % 7_000}\n{'x' * 3_000}", number=number) for number in range(7_100)]
+    log = [rollout("a", f"s{number % 7_000}\n{'x' * 6_000}", number=number) for number in range(7_100)]
     found = ProblemTree(
         problem="y" * 5_000, gold_answer="7", source_ids=tuple("abcdefg"), tree=grown([chain("a", "7")], log)
     )
     data = json.loads(trees_json([found], 1.0))
     (tree,) = data["trees"]
-    assert len(tree["parents"]) == len(tree["texts"]) == len(tree["issued"]) == MOST_NODES
-    assert tree["steps"] == 14_002
-    assert tree["hidden"] == 14_003 - MOST_NODES
+    assert len(tree["parents"]) == len(tree["texts"]) == len(tree["tails"]) == MOST_NODES
+    assert tree["summary"].startswith("14,002 distinct steps of 7,100 rollouts")
+    assert f"{14_003 - MOST_NODES:,} steps with few rollouts not shown" in tree["summary"]
     assert all(parent < place for place, parent in enumerate(tree["parents"]))
     assert {f"s{number}" for number in range(100)} <= set(tree["texts"])
-    assert max(map(len, tree["texts"])) < 2_100
-    assert data["problem"].endswith(" ... (5,000 characters)")
-    assert (data["sources"], data["more"]) == (list("abcde"), 2)
+    assert max(map(len, tree["texts"])) < 4_100
+    assert data["problem"].endswith(" ... (5,000 characters, full text in labels/*.parquet)")
+    assert data["facts"][1] == ["id", "a, b, c, d, e and 2 more rows"]

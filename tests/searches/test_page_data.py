@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.searches.browser import build
-from pipeline.analysis.searches.browser.build import NO_BLOCK, WEAK, build_search_browser, problem_json, pruned
+from pipeline.analysis.browser import parts
+from pipeline.analysis.browser.searches import WEAK, build_search_browser, problem_json, pruned
 from pipeline.analysis.searches.trees import SearchedProblem, answers_of
 from pipeline.display.document import Inset
 from tests.searches.trees import grown_tree, written_problem
@@ -44,20 +44,26 @@ def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, sampl
 def test_the_page_has_the_tree_as_it_is(seed: int, samples: int) -> None:
     tree = grown_tree(seed, samples)
     problem = SearchedProblem(search=written_problem([["a"]]).search, tree=tree, answers=())
-    found = json.loads(problem_json(problem))
+    (found,) = json.loads(problem_json(problem, 1_000))["trees"] or [{}]
+    assert bool(found) == (len(tree.nodes) > 1)
+    if not found:
+        return
     assert found["parents"] == [-1 if node.parent is None else node.parent for node in tree.nodes]
     assert found["texts"] == [node.text for node in tree.nodes]
-    assert found["scores"] == [None if node.score is None else round(node.score, 3) for node in tree.nodes]
-    assert (found["tokens"], found["visits"]) == ([n.tokens for n in tree.nodes], [n.visits for n in tree.nodes])
-    ends = {str(at): [n.ends, n.cut, n.answer, n.verdict] for at, n in enumerate(tree.nodes) if n.ends}
+    assert found["values"] == [None if node.score is None else round(node.score, 3) for node in tree.nodes]
+    assert found["visits"] == [node.visits for node in tree.nodes]
+    assert all(f"{node.tokens} token" in tail for node, tail in zip(tree.nodes, found["tails"], strict=True))
+    verdicts = {"correct": "r", "incorrect": "w"}
+    ends = {str(at): [verdicts[str(n.verdict)], n.answer] for at, n in enumerate(tree.nodes) if n.ends}
     weak = tree.weakest is not None and (tree.nodes[tree.weakest].score or 0.0) < WEAK
-    assert (found["ends"], found["path"]) == (ends, list(tree.path))
-    assert found["weakest"] == (tree.weakest if weak else None)
-    assert (found["discarded"], found["hidden"]) == (samples, 0)
+    assert {at: end[:2] for at, end in found.get("ends", {}).items()} == ends
+    assert found.get("chosen", []) == list(tree.path)
+    assert found.get("weak") == (tree.weakest if weak else None)
+    assert found["summary"].endswith(f"; {samples} tokens were generated after steps that were kept")
 
 
 def test_long_texts_are_cut_and_say_so() -> None:
-    found = json.loads(problem_json(written_problem([["x" * 5_000]]), 100))
+    (found,) = json.loads(problem_json(written_problem([["x" * 5_000]]), 100))["trees"]
     assert found["texts"][1] == f"{'x' * 100} ... (5,000 characters, full text in samples/*.parquet)"
 
 
@@ -76,21 +82,22 @@ def test_equal_answers_are_counted_together() -> None:
 
 
 def unpacked(browser: Inset) -> tuple[dict[str, list[Any]], list[Any]]:
-    found = dict(re.findall(r'id="(problems-\w+)">([^<]*)<', browser.data))
+    found = dict(re.findall(r'id="(browser-[\w-]+)">([^<]*)<', browser.data))
     texts = {name: json.loads(gzip.decompress(base64.b64decode(data))) for name, data in found.items()}
-    index = texts.pop("problems-index")
-    return index, [texts[f"problems-{number}"] for number in range(len(texts))]
+    index = texts.pop("browser-index")
+    return index, [texts[f"browser-entries-{number}"] for number in range(len(texts))]
 
 
 @pytest.mark.parametrize("block_bytes", [1, 2_000, 10**9])
 def test_the_index_says_where_each_problem_is(block_bytes: int) -> None:
     problems = [written_problem([[f"a {row}\n", "b"]], row) for row in range(7)]
-    with patch.object(build, "BLOCK_BYTES", block_bytes):
+    with patch.object(parts, "BLOCK_BYTES", block_bytes):
         browser = build_search_browser([problems[:3], problems[3:]], 7, 100)
     index, blocks = unpacked(browser)
     assert index["ids"] == [problem.search["problem_id"] for problem in problems]
-    for row, (block, place) in enumerate(zip(index["blocks"], index["places"], strict=True)):
-        assert blocks[block][place]["texts"] == ["", f"a {row}", "b"]
+    assert index["starts"] == [sum(map(len, blocks[:number])) for number in range(len(blocks))]
+    for row, found in enumerate(found for block in blocks for found in block):
+        assert found["trees"][0]["texts"] == ["", f"a {row}", "b"]
 
 
 def test_a_page_lists_at_most_as_many_problems_as_asked_and_always_the_same() -> None:
@@ -110,12 +117,11 @@ def test_where_trees_do_not_fit_problems_are_listed_without_one() -> None:
         for row in range(60)
     ]
     problems = [written_problem([steps], row) for row, steps in enumerate(random_texts)]
-    with patch.object(build, "DATA_BYTES", 12_000), patch.object(build, "BLOCK_BYTES", 1):
+    with patch.object(parts, "DATA_BYTES", 12_000), patch.object(parts, "BLOCK_BYTES", 1):
         browser = build_search_browser([problems], 60, 100)
     index, blocks = unpacked(browser)
-    lost = [row for row, block in enumerate(index["blocks"]) if block == NO_BLOCK]
-    shown = [row for row in range(60) if row not in lost]
-    assert len(shown) == sum(map(len, blocks))
+    assert len(index["ids"]) == 60
+    shown = [row for row, found in enumerate(found for block in blocks for found in block) if found]
     assert 0 < len(shown) < 60
     assert min(shown) < 10
     assert max(shown) >= 50

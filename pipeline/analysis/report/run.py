@@ -4,7 +4,7 @@ too."""
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pipeline.analysis.report.browser.build import build_browser
+from pipeline.analysis.browser.chains import build_browser
 from pipeline.analysis.report.contents import build_page
 from pipeline.analysis.report.run_lines import totals_lines
 from pipeline.analysis.report.run_report import RunReport, read_run

@@ -6,7 +6,7 @@ from statistics import median
 
 import polars as pl
 
-from pipeline.analysis.searches.browser.build import build_search_browser
+from pipeline.analysis.browser.searches import build_search_browser
 from pipeline.analysis.searches.figures import CoveragePoint, RunFigures, SearchFigures, run_figures
 from pipeline.analysis.searches.read import finished_searches, search_figures, search_run
 from pipeline.analysis.searches.sentences import (

@@ -1,15 +1,17 @@
 """`report tree=PROBLEM`: the rollout tree of one problem as a page of its own.
 
-The data of the page are JSON: a tree has columns with one entry per node, parents before children. Numbers have three decimals.
+The main line of the tree is a chain of the run, where it has one, else the steps that most rollouts went through.
 """
 
 from collections.abc import Sequence
 
+from pipeline.analysis.browser.parts import LIMITS, MARKS, MOST_NODES, OUTCOMES, Fact, entry, nodes, part_of, short
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
+from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.display.document import Inset, Page, run_name, sentence
-from pipeline.display.embedded import data_element, json_text, packed, part, rounded, script, shortened
+from pipeline.display.embedded import data_element, packed, part, shortened
 from pipeline.display.page import foot, html
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.starts import tree_page
@@ -17,18 +19,14 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
 from pipeline.storage.stored_trees import ProblemTree, StoredTrees
 from pipeline.trees.posterior import posteriors
-from pipeline.trees.tree import NO_PARENT, RolloutTree, Tally, TreeNode, most_counted
+from pipeline.trees.tree import NO_PARENT, RolloutTree, TreeNode, most_counted
 
 KIND = "tree"
-CHARACTERS = 2_000
-"""Of a step's text, at most. The whole text is in the tables."""
-MOST_NODES = 5_000
-"""Nodes of a tree, at most: more than a reader opens, and as many as a browser draws at once."""
-_SHORT = 300
-"""Characters of an answer or an id, at most."""
 _SOURCES = 5
 """Ids of rows, at most."""
-_OUTCOMES = {True: "r", False: "w", None: "o"}
+_SMALL = 60
+"""A tree with at most so many nodes is open at first."""
+_ENDS = {True: "right", False: "wrong", None: "open"}
 
 
 def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]]:
@@ -84,74 +82,85 @@ def _verdict(run: StoredRun, found: Sequence[ProblemTree]) -> str:
     return " ".join(said)
 
 
-_OURS, _SHARED = "pipeline.analysis.trees", "pipeline.analysis.report.browser"
-_SCRIPTS = (
-    *((_SHARED, f"{name}.js") for name in ("elements", "treeview")),
-    *((_OURS, f"{name}.js") for name in ("rows", "trees")),
-)
-ANCHOR = "tree"
-
-
 def build_tree(found: Sequence[ProblemTree], strength: float) -> Inset:
     """The part of the page. `strength`: see `trees.posterior`."""
-    styles = ((_SHARED, "browser.css"), (_SHARED, "tree.css"), (_OURS, "trees.css"))
-    return Inset(
-        html=part(_OURS, "trees.html"),
-        css="\n".join(part(package, name) for package, name in styles),
-        js=script(_SCRIPTS),
-        data=data_element("trees-data", packed(trees_json(found, strength))),
-        anchor=ANCHOR,
-        heading="Tree",
-    )
+    legend = part("pipeline.analysis.trees", "legend.html")
+    data = data_element("browser-entry", packed(trees_json(found, strength)))
+    return part_of(legend, "labels/*.parquet and rollouts/*.parquet", data, "tree", "Tree")
 
 
 def trees_json(found: Sequence[ProblemTree], strength: float) -> str:
     """The trees of one problem: one for each unit that has it. `strength`: see `trees.posterior`."""
     first = found[0]
     sources = list(dict.fromkeys(name for each in found for name in each.source_ids))
-    data = {
-        "problem": shortened(first.problem, CHARACTERS),
-        "gold": shortened(first.gold_answer, _SHORT),
-        "id": first.tree.problem_id,
-        "sources": [shortened(name, _SHORT) for name in sources[:_SOURCES]],
-        "more": max(0, len(sources) - _SOURCES),
-        "trees": [_tree(each.tree, strength) for each in found],
-    }
-    return json_text(data)
+    more = len(sources) - _SOURCES
+    ids = ", ".join(short(name, LABELS.name) for name in sources[:_SOURCES])
+    facts: list[Fact] = [("correct answer", short(first.gold_answer, LABELS.name), "answer")]
+    if sources:
+        facts.append(("id", f"{ids} and {format_count(more, 'more row')}" if more > 0 else ids))
+    facts.append(("problem_id", first.tree.problem_id, "code"))
+    names = [
+        f"Tree {number} of {len(found)}: the input has the problem in several units, which share no rollouts"
+        for number in range(1, len(found) + 1)
+    ]
+    trees = [
+        _tree(each.tree, strength, name if len(found) > 1 else "") for each, name in zip(found, names, strict=True)
+    ]
+    return entry(shortened(first.problem, LIMITS[0], LABELS.name), facts, trees)
 
 
-def _tree(tree: RolloutTree, strength: float) -> dict[str, object]:
+def _tree(tree: RolloutTree, strength: float, name: str) -> dict[str, object]:
     kept = most_counted(tree, MOST_NODES)
     places = {old: new for new, old in enumerate(kept)}
-    nodes = [tree.nodes[old] for old in kept]
-    estimates = posteriors(tree, strength)
-    return {
-        "parents": [-1 if node.parent == NO_PARENT else places[node.parent] for node in nodes],
-        "texts": [shortened(node.text, CHARACTERS) for node in nodes],
-        "values": [rounded(node.value) for node in nodes],
-        "means": [rounded(estimates[old].mean) for old in kept],
-        "spreads": [rounded(node.label.value_sd if node.label else None) for node in nodes],
-        "labels": [node.label.label if node.label else None for node in nodes],
-        "named": [int(bool(node.prefix_ids)) for node in nodes],
-        "grown": [place for place, node in enumerate(nodes) if node.grown],
-        "ends": {place: _OUTCOMES[node.outcome] for place, node in enumerate(nodes) if node.ended},
-        "issued": [_of_rollouts(node.issued) for node in nodes],
-        "passed": [_of_rollouts(node.passed) for node in nodes],
-        "fair": [_fair(node) for node in nodes],
-        "hidden": len(tree.nodes) - len(nodes),
-        "steps": len(tree.nodes) - 1,
-        "rollouts": tree.rollouts,
-    }
+    shown = [tree.nodes[old] for old in kept]
+    estimates = [posterior.mean for posterior in posteriors(tree, strength)]
+    said = [
+        f"{format_count(len(tree.nodes) - 1, 'distinct step')} of {format_count(tree.rollouts, 'rollout')} and the chains"
+    ]
+    if hidden := len(tree.nodes) - len(shown):
+        said.append(f"{format_count(hidden, 'step')} with few rollouts not shown: rollouts/*.parquet has them")
+    return nodes(
+        name=name,
+        parents=[-1 if node.parent == NO_PARENT else places[node.parent] for node in shown],
+        texts=["the problem", *(shortened(node.text, LIMITS[0], ROLLOUTS.name) for node in shown[1:])],
+        values=[node.value for node in shown],
+        estimates=[estimates[old] for old in kept],
+        weights=[node.graded for node in shown],
+        labels="".join(
+            MARKS[node.label.label if node.label else None] if at and node.prefix_ids else " "
+            for at, node in enumerate(shown)
+        ),
+        chosen=[at for at, node in enumerate(shown) if node.prefix_ids],
+        notes={at: [("promoted", "")] for at, node in enumerate(shown) if node.grown},
+        ends={at: (OUTCOMES[node.outcome], f"ends, {_ENDS[node.outcome]}", "") for at, node in enumerate(shown) if node.ended},
+        tails=[_counts_of(node) for node in shown],
+        hints=[_hint(node, estimates[old]) for node, old in zip(shown, kept, strict=True)],
+        summary="; ".join(said),
+        open=len(shown) <= _SMALL,
+    )  # fmt: skip
 
 
-def _of_rollouts(tally: Tally) -> list[int]:
-    """Correct, graded and ungraded rollouts."""
-    return [tally.correct, tally.graded, tally.ungraded]
+def _counts_of(node: TreeNode) -> str:
+    said = [f"{node.correct:,} of {node.graded:,} right"]
+    if node.issued.graded:
+        said.append(f"{node.issued.graded:,} began here")
+    if ungraded := node.issued.ungraded + node.passed.ungraded:
+        said.append(f"{ungraded:,} not graded")
+    return " · ".join(said)
 
 
-def _fair(node: TreeNode) -> list[int]:
-    """Correct and graded fair trials."""
-    return [
+def _hint(node: TreeNode, estimate: float) -> str:
+    """What is too much for a row."""
+    fair = [
         node.fair_issued.correct + node.fair_passed.correct,
         node.fair_issued.graded + node.fair_passed.graded,
     ]
+    spread = node.label.value_sd if node.label else None
+    said = [
+        f"began here: {node.issued.correct} of {node.issued.graded} right",
+        f"passed through: {node.passed.correct} of {node.passed.graded} right",
+        f"unbiased trials: {fair[0]} of {fair[1]} right",
+        f"estimate from all: {estimate:.2f}",
+        *([] if spread is None else [f"uncertainty of the value: ±{spread:.2f}"]),
+    ]
+    return " · ".join(said)

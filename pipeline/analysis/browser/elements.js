@@ -1,10 +1,10 @@
-// What scripts of several pages share: elements, numbers, and packed data. Text enters a page as text nodes only.
+// Elements, numbers, and packed data. Text enters the page as text nodes only.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEVELS = 10;
+const METER = 100;
 const KEPT_BLOCKS = 6;
-const LABELS = { 1: ["good", "+"], 0: ["bad", "−"], 2: ["neutral", "o"] };
-const UNCERTAIN = ["uncertain", "?"];
+const LABELS = { "+": ["good", "+"], "-": ["bad", "−"], o: ["neutral", "o"], "?": ["uncertain", "?"] };
 const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
 
 function element(name, attributes, ...children) {
@@ -37,7 +37,20 @@ function outcomeMark(outcome) {
 }
 
 function labelMark(label) {
-  return element("span", { class: `label label-${label[0]}`, title: label[0] }, label[1], quiet(` ${label[0]}`));
+  const [word, mark] = LABELS[label];
+  return element("span", { class: `label label-${word}`, title: word }, mark, quiet(` ${word}`));
+}
+
+// A bar for a value from 0 to 1, with its interval where that is known.
+function meter(value, low = null, high = null) {
+  const parts = [drawing("rect", { class: "ground", x: 0, y: 4, width: METER, height: 8 })];
+  if (value !== null) parts.push(drawing("rect", { class: level(value), x: 0, y: 4, width: Math.max(1, Math.min(1, value) * METER), height: 8 }));
+  if (low !== null && high > low) {
+    parts.push(drawing("path", { class: "interval", d: `M${low * METER} 8H${high * METER}` }));
+    for (const end of [low, high]) parts.push(drawing("path", { class: "interval", d: `M${end * METER} 5V11` }));
+  }
+  const size = { viewBox: `-1 0 ${METER + 2} 16`, preserveAspectRatio: "none" };
+  return drawing("svg", { class: "meter", "aria-hidden": "true", ...size }, ...parts);
 }
 
 // Data in the page: base64 of gzip in an element that no browser runs.
@@ -65,20 +78,3 @@ const idle = () =>
     if (window.requestIdleCallback) requestIdleCallback(done, { timeout: 500 });
     else setTimeout(done, 20);
   });
-
-// Calls `start` with the unpacked element `data` once the page is there. `things` are listed; `packed` is what an old browser cannot
-// show, but `files` have.
-function whenLoaded(name, { data, things, packed, files, start }) {
-  async function begin() {
-    const count = document.getElementById(`${name}-count`);
-    if (!window.DecompressionStream) {
-      count.textContent = `This browser is too old to unpack the ${packed}: it has no DecompressionStream. ${files} has them.`;
-      return;
-    }
-    count.textContent = `The ${things} are being unpacked.`;
-    start(await unpacked(data));
-    document.getElementById(name).dataset.ready = "";
-  }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
-  else begin();
-}

@@ -15,7 +15,7 @@ const TITLED = 400;
 
 // The vertical place of each step: the main line goes straight on, and what varies from it stands below.
 function placesOf(tree) {
-  const lines = tree.data.parents.map(() => 0);
+  const lines = tree.parents.map(() => 0);
   let next = 0;
   const due = tree.children[0].length ? [0] : [];
   while (due.length) {
@@ -44,19 +44,19 @@ function picture(tree, onChoose) {
   const x = (at) => MARGIN + depths[at] * wide;
   const top = MARGIN + (high >= LABELLED ? LABEL : 0);
   const y = (at) => top + lines[at] * high;
-  const edge = (at) => `M${x(data.parents[at]).toFixed(1)} ${y(data.parents[at]).toFixed(1)}V${y(at).toFixed(1)}H${x(at).toFixed(1)}`;
+  const edge = (at) => `M${x(tree.parents[at]).toFixed(1)} ${y(tree.parents[at]).toFixed(1)}V${y(at).toFixed(1)}H${x(at).toFixed(1)}`;
   const plain = [];
   const taken = [];
-  for (let at = 1; at < data.parents.length; at++) (tree.onPath.has(at) ? taken : plain).push(edge(at));
+  for (let at = 1; at < tree.parents.length; at++) (tree.chosen.has(at) ? taken : plain).push(edge(at));
   const parts = [drawing("path", { class: "edges", d: plain.join("") }), drawing("path", { class: "edges taken", d: taken.join("") })];
-  for (let at = 0; at < data.parents.length; at++) parts.push(circle(tree, at, x(at), y(at), radius));
-  if (data.weakest !== null) {
-    parts.push(drawing("circle", { class: "weakest-ring", cx: x(data.weakest), cy: y(data.weakest), r: Math.max(4.5, radius) + 3.5 }));
+  for (let at = 0; at < tree.parents.length; at++) parts.push(circle(tree, at, x(at), y(at), radius));
+  if (data.weak) {
+    parts.push(drawing("circle", { class: "weakest-ring", cx: x(data.weak), cy: y(data.weak), r: Math.max(4.5, radius) + 3.5 }));
   }
   const every = Math.ceil(LABEL_WIDTH / wide);
-  const labelled = high >= LABELLED ? [...tree.onPath].filter((at) => depths[at] % every === 0) : [];
+  const labelled = high >= LABELLED ? [...tree.chosen].filter((at) => depths[at] % every === 0) : [];
   for (const at of labelled) parts.push(label(data, at, x(at), y(at) - radius - 4));
-  for (const [at, end] of Object.entries(data.ends)) parts.push(endMark(end, x(at) + radius + 4, y(at)));
+  for (const [at, end] of Object.entries(data.ends ?? {})) parts.push(endMark(end, x(at) + radius + 4, y(at)));
   const width = 2 * MARGIN + deepest * wide + 24;
   const height = top + MARGIN + (count - 1) * high;
   const made = drawing("svg", { class: "tree-picture", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, ...parts);
@@ -77,18 +77,18 @@ function depthsInParts(depths) {
 
 function circle(tree, at, x, y, radius) {
   const { data } = tree;
-  const score = data.scores[at];
+  const score = data.values[at];
   const kind = at === 0 ? "root" : score === null ? "unknown" : level(score);
-  const taken = tree.onPath.has(at);
-  const r = taken ? Math.max(4.5, radius) : data.ends[at] ? radius : radius * 0.8;
+  const taken = tree.chosen.has(at);
+  const r = taken ? Math.max(4.5, radius) : data.ends?.[at] ? radius : radius * 0.8;
   const made = drawing("circle", { class: `dot ${kind}${taken ? " taken" : ""}`, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1), "data-at": at });
-  if (at && data.parents.length <= TITLED) made.append(drawing("title", {}, `step ${tree.depths[at]}, score ${fixed(score)}`));
+  if (at && tree.parents.length <= TITLED) made.append(drawing("title", {}, `step ${tree.depths[at]}, score ${fixed(score)}`));
   return made;
 }
 
-const label = (data, at, x, y) => drawing("text", { class: "dot-score", x, y: y.toFixed(1) }, fixed(data.scores[at]));
+const label = (data, at, x, y) => drawing("text", { class: "dot-score", x, y: y.toFixed(1) }, fixed(data.values[at]));
 
-function endMark([, , , verdict], x, y) {
-  const [word, mark] = OUTCOMES[outcomeOf(verdict)];
+function endMark([outcome], x, y) {
+  const [word, mark] = OUTCOMES[outcome ?? "o"];
   return drawing("text", { class: `dot-end mark-${word}`, x: x.toFixed(1), y: (y + 3.5).toFixed(1) }, mark);
 }
