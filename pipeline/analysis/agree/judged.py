@@ -17,7 +17,7 @@ the others is reported.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 
 import numpy as np
 
@@ -40,7 +40,7 @@ _SAME = 1e-12
 """F1 values that differ by less are equal: they are ratios of counts."""
 
 
-class How(Enum):
+class How(StrEnum):
     """How the threshold of a method was chosen."""
 
     fixed = "fixed"

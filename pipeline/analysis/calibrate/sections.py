@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.calibrate.reliability import Reliability
-from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport
+from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, Reliability
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
 from pipeline.display.document import Axis, Chart, Colour, Kind, Line, Mark, Page, Section, Table, sentence
