@@ -186,7 +186,7 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
             unusable=len(unusable),
             repeated=matched.repeated,
             contradicting=matched.contradicting,
-            unmatched=matched.unmatched_human,
+            unmatched=len(matched.unmatched),
             other_text=matched.other_text,
             judged=len(whole) - len(whole_originals),
             cut=len(cut),
@@ -273,6 +273,6 @@ def _no_overlap(config: AgreeConfig, scores: StepScores, matched: MatchedChains)
         else f"score them: score model=... data=... data.path={config.data.path}"
     )
     return (
-        f"scores={config.scores}: none of the {format_count(matched.unmatched_human, 'chain')} of {config.data.path} "
+        f"scores={config.scores}: none of the {format_count(len(matched.unmatched), 'chain')} of {config.data.path} "
         f"({place}) is among the {format_count(len(scores.chains), 'chain')} of {first_of(scores.files)}. {remedy}"
     )

@@ -157,7 +157,7 @@ def of_run(config: AgreeConfig) -> Agreement:
             unusable=len(unusable),
             repeated=matched.repeated,
             contradicting=matched.contradicting,
-            unmatched=matched.unmatched_human,
+            unmatched=len(matched.unmatched),
             other_text=matched.other_text,
             compared=len(matched.pairs),
             open=sum(pair.human.first_error is None for pair in matched.pairs),
@@ -252,7 +252,7 @@ def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) ->
         else f"label them first: label data=... data.path={config.data.path}"
     )
     return (
-        f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} chains of "
+        f"data.path: none of the {len(matched.unmatched)} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
     )
 

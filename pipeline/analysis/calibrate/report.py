@@ -27,7 +27,6 @@ from pipeline.analysis.calibrate.prefixes import PrefixCounts, Trials, mean_valu
 from pipeline.analysis.comparison import (
     RESAMPLES,
     binned,
-    bins_of,
     bootstrap,
     calibration_error,
     mean,
@@ -145,8 +144,9 @@ def _log_losses(predicted: Floats, values: Floats) -> Floats:
 
 def _ece(predicted: Floats, trials: Trials, plain: float, n_bins: int) -> Interval:
     """The corrected ECE with its interval. `plain`: the one without a correction."""
-    apart, bins = predicted - trials.values, bins_of(predicted, n_bins)
-    sums = sums_of(trials.problems, [np.ones(len(trials)), *(apart * (bins == at) for at in range(n_bins))])
+    apart = predicted - trials.values
+    columns = [apart * held for _, _, held in binned(predicted, n_bins)]
+    sums = sums_of(trials.problems, [np.ones(len(trials)), *columns])
     n_problems, total = len(sums), sums[:, 0].sum()
     distance = np.abs(sums[:, 1:].sum(axis=0))
     if n_problems < 2:

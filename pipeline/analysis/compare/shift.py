@@ -88,8 +88,8 @@ class Shift:
 
 def shift(found: Common) -> Shift:
     rows = found.prefixes.drop_nulls(("unbiased_a", "unbiased_b"))
-    problems, a, b = _ints(rows["problem"]), _floats(rows["unbiased_a"]), _floats(rows["unbiased_b"])
-    first, last = _ranges(_ints(rows["position"]))
+    problems, a, b = rows["problem"].to_numpy(), _floats(rows["unbiased_a"]), _floats(rows["unbiased_b"])
+    first, last = _ranges(rows["position"].cast(pl.Int64).to_numpy())
     both = found.prefixes.drop_nulls(("value_a", "value_b"))
     values = _floats(both["value_a"]), _floats(both["value_b"])
     return Shift(
@@ -110,7 +110,7 @@ def shift(found: Common) -> Shift:
             if (here := first == start).any()
         ),
         correlated=len(both),
-        pearson=correlation(_ints(both["problem"]), *values),
+        pearson=correlation(both["problem"].to_numpy(), *values),
         spearman=rank_correlation(*values),
     )
 
@@ -193,10 +193,6 @@ def _ranges(positions: Ints) -> tuple[Ints, Ints]:
 
 def _floats(column: pl.Series) -> Floats:
     return column.cast(pl.Float64).to_numpy()
-
-
-def _ints(column: pl.Series) -> Ints:
-    return column.cast(pl.Int64).to_numpy()
 
 
 def _exceeds(n_a: Ints | int, n_b: Ints | int, right_a: Ints, right_b: Ints) -> np.typing.NDArray[np.bool_]:
