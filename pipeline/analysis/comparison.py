@@ -246,7 +246,8 @@ def calibration_error(predicted: Floats, values: Floats, n_bins: int) -> float |
 
 @lru_cache(maxsize=8)
 def first_chances(count: int, sizes: tuple[int, ...]) -> Floats:
-    """P(the candidate of rank i is the best of n), for each n of `sizes` and all ranks: (sizes, count). 1 <= n <= count."""
+    """P(the candidate of rank i from 0 is the best of n), for each n of `sizes` and all ranks: (sizes, count). 1 <= n <= count.
+    It is so for C(count - 1 - i, n - 1) of the C(count, n) subsets."""
     n = np.array(sizes, dtype=np.float64)[:, None]
     ranks = np.arange(count - 1, dtype=np.float64)[None, :]
     # Each chance follows from the one before: C(m - 1, n - 1) / C(m, n - 1) = (m - n + 1) / m, with m = count - 1 - i.

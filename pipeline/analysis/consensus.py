@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.agree.human import NO_ERROR, text_key
-from pipeline.analysis.agree.people import read_humans, refuse_miscounted
+from pipeline.analysis.agree.read import read_humans, refuse_miscounted
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.config.choices import ConsensusHow, LabelRule
 from pipeline.config.consensus import (

@@ -15,7 +15,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from enum import Enum
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -33,7 +33,7 @@ MAX_KNOTS = 10_000
 _REMEDY = "make it again with `python -m pipeline calibrate`"
 
 
-class MapKind(Enum):
+class MapKind(StrEnum):
     """How scores become probabilities."""
 
     identity = "identity"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.calibrate.fit import Maps, StepGroup, choose, cross_fitted, fit_maps, position_maps, step_groups
 from pipeline.analysis.calibrate.maps import fit_curve
-from pipeline.analysis.calibrate.reliability import reliability
+from pipeline.analysis.calibrate.report import reliability
 from pipeline.scorers.calibration import MapKind
 from tests.calibrate.known import (
     Curve,

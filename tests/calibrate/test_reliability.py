@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.analysis.calibrate.prefixes import Trials, mean_value
-from pipeline.analysis.calibrate.reliability import LEAST, reliability
+from pipeline.analysis.calibrate.report import LEAST, reliability
 from tests.calibrate.known import Curve, first_steps, honest, overconfident, sample, true_ece
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,8 @@ from scipy import stats
 
 from pipeline.analysis.agree.human import NO_ERROR, first_error
 from pipeline.analysis.compare.comparison import verdict
-from pipeline.analysis.compare.flips import label_flips, rule_of_counts
 from pipeline.analysis.compare.frames import Common, Frames, common, frames
-from pipeline.analysis.compare.shift import Z, beyond_by_chance, noise, right_of_b, shift
+from pipeline.analysis.compare.shift import Z, beyond_by_chance, label_flips, noise, right_of_b, rule_of_counts, shift
 from pipeline.analysis.comparison import jackknife, mean, ratio, sums_of
 from pipeline.config.choices import LabelRule
 from pipeline.core.statistics import Interval

@@ -172,11 +172,6 @@ class MatchedChains:
     repeated: int
     contradicting: int
 
-    @property
-    def unmatched_human(self) -> int:
-        """How many human chains the run lacks."""
-        return len(self.unmatched)
-
 
 def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:
     """Match human chains with the run's labels, in the order of the human data."""

@@ -31,8 +31,7 @@ from pipeline.analysis.agree.judged import (
     total_at,
     undefined,
 )
-from pipeline.analysis.agree.people import read_humans, read_originals, refuse_miscounted
-from pipeline.analysis.agree.scores import StepScores, read_step_scores
+from pipeline.analysis.agree.read import StepScores, read_humans, read_originals, read_step_scores, refuse_miscounted
 from pipeline.analysis.agree.steps import (
     LengthFigures,
     LowestOnLast,
@@ -136,18 +135,6 @@ class ScoreAgreement:
         return self.methods[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """`judged`: pairs with a score for every step, those of original processes too. `cut`: the other pairs."""
-
-    matched: MatchedChains
-    judged: list[ChainPair]
-    cut: list[ChainPair]
-    originals: int
-    originals_judged: int
-    not_by_people: list[ModelChain]
-
-
 def judge(config: AgreeConfig) -> ScoreAgreement:
     """Judge the scores by the human labels.
 
@@ -158,10 +145,26 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
     scores = read_step_scores(config.scores)
     humans, unusable = read_humans(config)
     refuse_miscounted(config, humans, unusable)
-    compared = _compared(config, scores, humans)
+    matched = match(humans, scores.chains)
+    originals = read_originals(config, humans)
+    of_originals = match(originals, scores.chains).pairs
+    if not matched.pairs and not of_originals:
+        raise InputError(_no_overlap(config, scores, matched))
+    pairs, original_pairs = (list(map(_with_outcome, each)) for each in (matched.pairs, of_originals))
+    cut = [pair for pair in pairs if not _is_whole(pair)]
+    whole_originals = list(filter(_is_whole, original_pairs))
+    whole = [*filter(_is_whole, pairs), *whole_originals]
+    if not whole:
+        raise InputError(
+            f"scores={config.scores}: none of the {format_count(len(pairs), 'chain')} with a human label has a score for every "
+            "step; score them with a model that takes longer texts"
+        )
+    names = _subsets([*whole, *cut])
+    used = {id(pair.labelled) for pair in (*matched.pairs, *of_originals)}
+    not_by_people = [chain for chain in scores.chains if id(chain) not in used]
     judged = Judged(
-        pairs=tuple(compared.judged),
-        subsets=tuple(_subsets(compared.judged)),
+        pairs=tuple(whole),
+        subsets=tuple(_subsets(whole)),
         resamples=config.resamples,
         dev=config.dev if config.fixed_threshold is None else None,
     )
@@ -178,13 +181,30 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         confidence=CONFIDENCE,
         resamples=config.resamples,
         dev=config.dev,
-        counts=_counts(scores, compared, n_rows=len(humans) + len(unusable), n_unusable=len(unusable)),
+        counts=ScoreCounts(
+            rows=len(humans) + len(unusable),
+            unusable=len(unusable),
+            repeated=matched.repeated,
+            contradicting=matched.contradicting,
+            unmatched=len(matched.unmatched),
+            other_text=matched.other_text,
+            judged=len(whole) - len(whole_originals),
+            cut=len(cut),
+            cut_steps=sum(pair.labelled.values.count(None) for pair in cut),
+            cut_by_subset=dict(Counter(name or "" for name in names[len(whole) :])),
+            originals=len(originals),
+            originals_judged=len(whole_originals),
+            open=sum(pair.human.first_error is None for pair in whole),
+            scored=len(scores.chains),
+            not_by_people=len(not_by_people),
+            repeated_scores=scores.repeated,
+        ),
         unusable=tuple(unusable[:MAX_LISTED]),
-        unmatched=_listed(compared.matched.unmatched),
-        not_by_people=_listed(compared.not_by_people),
+        unmatched=_listed(matched.unmatched),
+        not_by_people=_listed(not_by_people),
         undefined=undefined(judged),
         methods=tuple(methods),
-        cut_as_missed=total_at([*judged.pairs, *compared.cut], threshold, config.resamples) if compared.cut else None,
+        cut_as_missed=total_at([*whole, *cut], threshold, config.resamples) if cut else None,
         steps=step_figures(judged.pairs, BINS, config.resamples),
         steps_by_subset={name: step_figures(judged.of(name), BINS, config.resamples) for name in judged.names},
         by_position=tuple(by_position(judged.pairs)),
@@ -227,31 +247,6 @@ def _methods(config: AgreeConfig, judged: Judged) -> list[MethodResult]:
     ]
 
 
-def _compared(config: AgreeConfig, scores: StepScores, humans: Sequence[HumanChain]) -> _Compared:
-    matched = match(humans, scores.chains)
-    originals = read_originals(config, humans)
-    of_originals = match(originals, scores.chains)
-    if not matched.pairs and not of_originals.pairs:
-        raise InputError(_no_overlap(config, scores, matched))
-    pairs = [_with_outcome(pair) for pair in matched.pairs]
-    whole_originals = [_with_outcome(pair) for pair in of_originals.pairs if _is_whole(pair)]
-    judged = [*filter(_is_whole, pairs), *whole_originals]
-    if not judged:
-        raise InputError(
-            f"scores={config.scores}: none of the {format_count(len(pairs), 'chain')} with a human label has a score for every "
-            "step; score them with a model that takes longer texts"
-        )
-    used = {id(pair.labelled) for pair in [*matched.pairs, *of_originals.pairs]}
-    return _Compared(
-        matched=matched,
-        judged=judged,
-        cut=[pair for pair in pairs if not _is_whole(pair)],
-        originals=len(originals),
-        originals_judged=len(whole_originals),
-        not_by_people=[chain for chain in scores.chains if id(chain) not in used],
-    )
-
-
 def _subsets(pairs: Sequence[ChainPair]) -> list[str | None]:
     """PRMBench's classes, else what the ids name."""
     classes = [pair.human.error_class for pair in pairs]
@@ -268,29 +263,6 @@ def _is_whole(pair: ChainPair) -> bool:
     return None not in pair.labelled.values
 
 
-def _counts(scores: StepScores, compared: _Compared, *, n_rows: int, n_unusable: int) -> ScoreCounts:
-    matched = compared.matched
-    cut = Counter(name or "" for name in _subsets([*compared.judged, *compared.cut])[len(compared.judged) :])
-    return ScoreCounts(
-        rows=n_rows,
-        unusable=n_unusable,
-        repeated=matched.repeated,
-        contradicting=matched.contradicting,
-        unmatched=matched.unmatched_human,
-        other_text=matched.other_text,
-        judged=len(compared.judged) - compared.originals_judged,
-        cut=len(compared.cut),
-        cut_steps=sum(pair.labelled.values.count(None) for pair in compared.cut),
-        cut_by_subset=dict(cut),
-        originals=compared.originals,
-        originals_judged=compared.originals_judged,
-        open=sum(pair.human.first_error is None for pair in compared.judged),
-        scored=len(scores.chains),
-        not_by_people=len(compared.not_by_people),
-        repeated_scores=scores.repeated,
-    )
-
-
 def _no_overlap(config: AgreeConfig, scores: StepScores, matched: MatchedChains) -> str:
     first = matched.unmatched[0]
     place = f"the first is line {first.location.line} of {first.location.file}"
@@ -301,6 +273,6 @@ def _no_overlap(config: AgreeConfig, scores: StepScores, matched: MatchedChains)
         else f"score them: score model=... data=... data.path={config.data.path}"
     )
     return (
-        f"scores={config.scores}: none of the {format_count(matched.unmatched_human, 'chain')} of {config.data.path} "
+        f"scores={config.scores}: none of the {format_count(len(matched.unmatched), 'chain')} of {config.data.path} "
         f"({place}) is among the {format_count(len(scores.chains), 'chain')} of {first_of(scores.files)}. {remedy}"
     )

@@ -1,9 +1,7 @@
 """How well step scores find the errors that people find: figures of each way to choose the threshold, and of baselines. Pure.
 
-F1 is that of ProcessBench (Zheng et al. 2024, arXiv 2412.06559): the harmonic mean of the accuracy on chains with an error
-(the same first error is found) and on chains without one (none is found). Its intervals are bootstrap percentiles over
-chains, those of the two accuracies Wilson's. All are for the thresholds as they are: how they were chosen is not part of an
-interval.
+F1 and its two accuracies are those of `rulings`. The intervals of F1 are bootstrap percentiles over chains, those of the
+accuracies Wilson's. All are for the thresholds as they are: how they were chosen is not part of an interval.
 
 The mean is over subsets. A subset on which the threshold was chosen is left out of it, and so is a subset whose F1 is not
 defined.
@@ -17,7 +15,7 @@ the others is reported.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import numpy as np
@@ -42,7 +40,7 @@ _SAME = 1e-12
 """F1 values that differ by less are equal: they are ratios of counts."""
 
 
-class How(Enum):
+class How(StrEnum):
     """How the threshold of a method was chosen."""
 
     fixed = "fixed"

@@ -23,6 +23,8 @@ from pipeline.display.columns import Column
 
 _LABELS: dict[int | None, bool | None] = {1: True, 0: False, None: None}
 _ERRONEOUS, _EXACT, _CORRECT, _CLEARED = range(4)
+_Case = tuple[ChainPair, str | None, Mapping[int | None, float]]
+"""A pair whose first error people tell, its subset, and the errors of a ruling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,19 +137,14 @@ def first_errors(
     pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling, resamples: int
 ) -> FirstErrorScores:
     """`subsets`: one per pair. Pairs whose human ratings leave the first error open are left out."""
-    cases = [
-        (pair, subset, errors)
-        for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
-        if pair.human.first_error is not None
-    ]
+    cases = _cases(pairs, subsets, ruling)
     names, rows = _rows(cases)
-    wholes = rows.sum(axis=1)
     return FirstErrorScores(
-        total=_f1(wholes, resamples),
+        total=_f1(rows.sum(axis=1), resamples),
         by_subset={name: _f1(rows[:, index], resamples) for index, name in enumerate(names)},
         mean=_mean_f1(rows[:, :-1], resamples) if len(names) > 1 else None,
-        shift=_shift([(pair.human.first_error, errors) for pair, _, errors in cases]),
-        right_answers=_right_answers([(pair, errors) for pair, _, errors in cases]),
+        shift=_shift(cases),
+        right_answers=_right_answers(cases),
         uncertain=sum(errors.get(None, 0.0) for _, _, errors in cases),
     )
 
@@ -160,13 +157,7 @@ def mean_f1(
     among: Collection[str],
 ) -> Interval:
     """The mean F1 over the subsets in `among`. Not defined without any, or if the F1 of one of them is not."""
-    names, rows = _rows(
-        [
-            (pair, subset, errors)
-            for pair, subset, errors in zip(pairs, subsets, ruling.errors, strict=True)
-            if pair.human.first_error is not None and subset in among
-        ]
-    )
+    names, rows = _rows([case for case in _cases(pairs, subsets, ruling) if case[1] in among])
     return _mean_f1(rows[:, :-1], resamples) if names else Interval()
 
 
@@ -203,9 +194,12 @@ def _if_wrong(chain: ModelChain, errors: Mapping[int | None, float]) -> Mapping[
     return {NO_ERROR: 1.0} if chain.outcome else errors
 
 
-def _rows(
-    cases: Sequence[tuple[ChainPair, str | None, Mapping[int | None, float]]],
-) -> tuple[list[str], Floats]:
+def _cases(pairs: Sequence[ChainPair], subsets: Sequence[str | None], ruling: Ruling) -> list[_Case]:
+    cases = zip(pairs, subsets, ruling.errors, strict=True)
+    return [case for case in cases if case[0].human.first_error is not None]
+
+
+def _rows(cases: Sequence[_Case]) -> tuple[list[str], Floats]:
     """The subsets in their order, and for each case its cells: (cases, subsets and one for no subset, 4), see `f1`."""
     names = list(dict.fromkeys(subset for _, subset, _ in cases if subset is not None))
     positions: dict[str | None, int] = {None: len(names), **{name: index for index, name in enumerate(names)}}
@@ -239,9 +233,10 @@ def _mean_f1(rows: Floats, resamples: int) -> Interval:
     )
 
 
-def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> FirstErrorShift:
+def _shift(cases: Sequence[_Case]) -> FirstErrorShift:
     early = exact = late = missed = uncertain = moved = 0.0
-    for truth, errors in cases:
+    for pair, _, errors in cases:
+        truth = pair.human.first_error
         if truth is None or truth == NO_ERROR:
             continue
         for error, weight in errors.items():
@@ -260,8 +255,8 @@ def _shift(cases: Sequence[tuple[int | None, Mapping[int | None, float]]]) -> Fi
     )
 
 
-def _right_answers(cases: Sequence[tuple[ChainPair, Mapping[int | None, float]]]) -> RightAnswers:
-    right = [(pair.human.first_error, errors) for pair, errors in cases if pair.labelled.outcome]
+def _right_answers(cases: Sequence[_Case]) -> RightAnswers:
+    right = [(pair.human.first_error, errors) for pair, _, errors in cases if pair.labelled.outcome]
     wrong = [(truth, errors) for truth, errors in right if truth != NO_ERROR]
     return RightAnswers(
         chains=len(right),

@@ -4,7 +4,6 @@ scores take the labels' place with `scores`, see `agree.judge`."""
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from pipeline.analysis.agree.human import (
     subsets,
 )
 from pipeline.analysis.agree.judge import ScoreAgreement, judge
-from pipeline.analysis.agree.people import read_humans
+from pipeline.analysis.agree.read import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
     Ruling,
@@ -158,7 +157,7 @@ def of_run(config: AgreeConfig) -> Agreement:
             unusable=len(unusable),
             repeated=matched.repeated,
             contradicting=matched.contradicting,
-            unmatched=matched.unmatched_human,
+            unmatched=len(matched.unmatched),
             other_text=matched.other_text,
             compared=len(matched.pairs),
             open=sum(pair.human.first_error is None for pair in matched.pairs),
@@ -199,13 +198,7 @@ def of_scores(config: AgreeConfig) -> ScoreAgreement:
 def _write(config: AgreeConfig, report: Agreement | ScoreAgreement) -> None:
     if config.out is not None:
         with atomic_file(Path(config.out)) as file:
-            file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False, default=_plain) + "\n").encode())
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    raise TypeError(f"{type(value)} has no form in JSON")
+            file.write((json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def _check_outputs(config: AgreeConfig, inputs: Sequence[Path]) -> None:
@@ -259,7 +252,7 @@ def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) ->
         else f"label them first: label data=... data.path={config.data.path}"
     )
     return (
-        f"data.path: none of the {matched.unmatched_human} chains of {config.data.path} is among the {n_labelled} chains of "
+        f"data.path: none of the {len(matched.unmatched)} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
     )
 

@@ -19,7 +19,16 @@ import polars as pl
 
 from pipeline.analysis.agree.human import NO_ERROR, ChainPair
 from pipeline.analysis.agree.rulings import Ruling
-from pipeline.analysis.comparison import auc, binned, bootstrap, calibration_error, rank_correlation, ratio, wilson
+from pipeline.analysis.comparison import (
+    Flags,
+    auc,
+    binned,
+    bootstrap,
+    calibration_error,
+    rank_correlation,
+    ratio,
+    wilson,
+)
 from pipeline.core.statistics import Floats, Interval, share
 from pipeline.display.columns import Column
 
@@ -30,6 +39,10 @@ LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, None))
 _FEWEST_STEPS = 2
 """A chain with fewer steps has its lowest score on its last step whatever the scores are."""
 _STEP = {"chain": pl.Int64, "place": pl.Float64, "value": pl.Float64, "good": pl.Boolean, "sampled": pl.Boolean}
+_CHAIN = {
+    **{"steps": pl.Int64, "scores": pl.Int64, "total": pl.Float64, "lowest": pl.Float64, "on_last": pl.Float64},
+    "correct": pl.Boolean,
+}
 _GOOD, _GOOD_RIGHT, _BAD, _BAD_RIGHT = range(4)
 
 
@@ -193,9 +206,23 @@ def step_figures(pairs: Sequence[ChainPair], n_bins: int, resamples: int) -> Ste
 
 def by_position(pairs: Sequence[ChainPair]) -> list[PositionFigures]:
     """Scores in each part of the chains; parts without a step are left out."""
-    part = (pl.col("place") * PARTS).cast(pl.Int64).clip(upper_bound=PARTS - 1).alias("part")
-    steps = steps_of(pairs).drop_nulls("value").with_columns(part).partition_by("part", as_dict=True)
-    return [_position(each, at) for at in range(PARTS) if (each := steps.get((at,))) is not None]
+    part = (pl.col("place") * PARTS).cast(pl.Int64).clip(upper_bound=PARTS - 1)
+    steps = steps_of(pairs).drop_nulls("value").with_columns(part=part)
+    value, good = pl.col("value"), pl.col("good")
+    figures = steps.group_by("part").agg(
+        steps=pl.len(),
+        mean=value.mean(),
+        good=good.sum(),
+        bad=(~good).sum(),
+        mean_good=value.filter(good).mean(),
+        mean_bad=value.filter(~good).mean(),
+    )
+    return [
+        PositionFigures(
+            low=at / PARTS, high=(at + 1) / PARTS, **row, auc=_auc(steps.filter(part=at).drop_nulls("good"))
+        )
+        for at, row in sorted((row.pop("part"), row) for row in figures.to_dicts())
+    ]
 
 
 def length_groups(pairs: Sequence[ChainPair]) -> list[str]:
@@ -217,55 +244,69 @@ def name_of_lengths(first: int, last: int | None) -> str:
 
 def by_length(pairs: Sequence[ChainPair]) -> list[LengthFigures]:
     """Scores of the chains of each length group; groups without a chain are left out."""
-    groups = length_groups(pairs)
+    chains = chains_of(pairs)
     return [
-        _length(first, last, found)
+        LengthFigures(
+            first=first,
+            last=last,
+            chains=len(each),
+            mean=float(each["total"].to_numpy().sum() / each["scores"].to_numpy().sum()),
+            lowest=float(each["lowest"].to_numpy().mean()),
+            lowest_correct=_mean(each.filter("correct")["lowest"].to_numpy()),
+        )
         for first, last in LENGTHS
-        if (found := [pair for pair, name in zip(pairs, groups, strict=True) if name == name_of_lengths(first, last)])
+        if len(each := chains.filter(pl.col("steps") >= first, last is None or pl.col("steps") <= last))
     ]
 
 
 def lowest_on_last(pairs: Sequence[ChainPair], resamples: int) -> LowestOnLast:
     """How often the last step of a chain has its lowest score."""
-    long = [pair for pair in pairs if len(pair.labelled.values) >= _FEWEST_STEPS]
-    correct = [pair for pair in long if pair.human.first_error == NO_ERROR]
-
-    def among(some: Sequence[ChainPair]) -> Interval:
-        rows = np.array([(_on_last(pair), 1.0) for pair in some]).reshape(-1, 2)
-        return bootstrap(rows, ratio, resamples=resamples)
-
+    long = chains_of(pairs).filter(pl.col("steps") >= _FEWEST_STEPS).with_columns(one=1.0)
+    correct = long.filter("correct")
+    share, of_correct = (
+        bootstrap(some["on_last", "one"].to_numpy(), ratio, resamples=resamples) for some in (long, correct)
+    )
     return LowestOnLast(
         chains=len(long),
-        share=among(long),
-        by_chance=float(np.mean([1 / len(pair.labelled.values) for pair in long])) if long else None,
+        share=share,
+        by_chance=_mean(1 / long["steps"].to_numpy()),
         correct_chains=len(correct),
-        correct=among(correct),
+        correct=of_correct,
     )
 
 
 def trends(pairs: Sequence[ChainPair]) -> Trends:
     """How scores go with position and with length where there is no error."""
     good = steps_of(pairs).drop_nulls("value").filter("good")
-    correct = [pair for pair in pairs if pair.human.first_error == NO_ERROR]
-    lengths, lowest = (np.array([of(pair) for pair in correct], dtype=np.float64) for of in (_n_steps, _lowest))
+    correct = chains_of(pairs).filter("correct").cast({"steps": pl.Float64})
     return Trends(
         score_and_position=rank_correlation(good["place"].to_numpy(), good["value"].to_numpy()),
-        lowest_and_length=rank_correlation(lengths, lowest),
+        lowest_and_length=rank_correlation(correct["steps"].to_numpy(), correct["lowest"].to_numpy()),
     )
 
 
 def steps_of(pairs: Sequence[ChainPair]) -> pl.DataFrame:
     """A row per step: `chain`, its number; `place`, the middle of its place in the chain (0 to 1); `value` and `good`, null
     where they are unknown; `sampled`, whether the value is not the chain's own outcome."""
-    return pl.DataFrame(
-        [
-            (number, (at + 0.5) / _n_steps(pair), value, good, not pair.labelled.terminal or at < _n_steps(pair) - 1)
-            for number, pair in enumerate(pairs)
-            for at, (value, good) in enumerate(zip(pair.labelled.values, pair.human.goods, strict=True))
-        ],
-        schema=_STEP,
-        orient="row",
-    )
+    rows = []
+    for number, pair in enumerate(pairs):
+        values, last = pair.labelled.values, len(pair.labelled.values) - 1
+        for at, (value, good) in enumerate(zip(values, pair.human.goods, strict=True)):
+            rows.append((number, (at + 0.5) / len(values), value, good, not pair.labelled.terminal or at < last))
+    return pl.DataFrame(rows, schema=_STEP, orient="row")
+
+
+def chains_of(pairs: Sequence[ChainPair]) -> pl.DataFrame:
+    """A row per chain: its number of `steps` and of `scores`, the `total` of these and the `lowest`, the part of its lowest
+    scores that is `on_last`, the last step, and whether it is `correct`, without a human error."""
+    rows = []
+    for pair in pairs:
+        values = pair.labelled.values
+        scores = [value for value in values if value is not None]
+        on_last = (values[-1] == min(scores)) / scores.count(min(scores))
+        correct = pair.human.first_error == NO_ERROR
+        rows.append((len(values), len(scores), sum(scores), min(scores), on_last, correct))
+    return pl.DataFrame(rows, schema=_CHAIN, orient="row")
 
 
 def _auc(judged: pl.DataFrame) -> Interval:
@@ -278,65 +319,20 @@ def _ece(judged: pl.DataFrame, n_bins: int) -> float | None:
 
 def _bins(judged: pl.DataFrame, n_bins: int) -> tuple[Bin, ...]:
     values, goods = judged["value"].to_numpy(), judged["good"].to_numpy()
-    found = []
-    for low, high, held in binned(values, n_bins):
-        good = wilson(int(goods[held].sum()), int(held.sum()))
-        assert good.value is not None
-        found.append(
-            Bin(
-                low=low,
-                high=high,
-                steps=int(held.sum()),
-                mean_value=float(values[held].mean()),
-                good=good.value,
-                good_low=good.low,
-                good_high=good.high,
-            )
-        )
-    return tuple(found)
+    return tuple(_bin(low, high, values[held], goods[held]) for low, high, held in binned(values, n_bins))
 
 
-def _position(steps: pl.DataFrame, at: int) -> PositionFigures:
-    judged = steps.drop_nulls("good")
-    good, bad = (judged.filter(good=which)["value"] for which in (True, False))
-    return PositionFigures(
-        low=at / PARTS,
-        high=(at + 1) / PARTS,
-        steps=len(steps),
-        mean=float(steps["value"].to_numpy().mean()),
-        good=len(good),
-        bad=len(bad),
-        mean_good=_mean(good.to_numpy()),
-        mean_bad=_mean(bad.to_numpy()),
-        auc=_auc(judged),
+def _bin(low: float, high: float, values: Floats, goods: Flags) -> Bin:
+    good = wilson(int(goods.sum()), len(goods))
+    return Bin(
+        low=low,
+        high=high,
+        steps=len(values),
+        mean_value=float(values.mean()),
+        good=float(goods.mean()),
+        good_low=good.low,
+        good_high=good.high,
     )
-
-
-def _length(first: int, last: int | None, pairs: Sequence[ChainPair]) -> LengthFigures:
-    scores = [score for pair in pairs for score in pair.labelled.values if score is not None]
-    correct = [_lowest(pair) for pair in pairs if pair.human.first_error == NO_ERROR]
-    return LengthFigures(
-        first=first,
-        last=last,
-        chains=len(pairs),
-        mean=float(np.mean(scores)),
-        lowest=float(np.mean([_lowest(pair) for pair in pairs])),
-        lowest_correct=_mean(np.array(correct)),
-    )
-
-
-def _n_steps(pair: ChainPair) -> int:
-    return len(pair.labelled.values)
-
-
-def _lowest(pair: ChainPair) -> float:
-    return min(score for score in pair.labelled.values if score is not None)
-
-
-def _on_last(pair: ChainPair) -> float:
-    scores = pair.labelled.values
-    lowest = _lowest(pair)
-    return (scores[-1] == lowest) / sum(score == lowest for score in scores)
 
 
 def _mean(values: Floats) -> float | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from pipeline import __version__
-from pipeline.analysis.agree.scores import StepScores, read_step_scores
+from pipeline.analysis.agree.read import StepScores, read_step_scores
 from pipeline.analysis.calibrate.fit import (
     choose,
     cross_fitted,
@@ -19,8 +19,7 @@ from pipeline.analysis.calibrate.prefixes import (
     Trials,
     match_prefixes,
 )
-from pipeline.analysis.calibrate.reliability import reliability
-from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, figures_of
+from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, figures_of, reliability
 from pipeline.analysis.calibrate.sections import page_of
 from pipeline.analysis.comparison import CONFIDENCE
 from pipeline.analysis.settings import BINS, CalibrateConfig

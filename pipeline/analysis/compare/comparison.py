@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.analysis.compare.flips import Flips
 from pipeline.analysis.compare.frames import Overlap
-from pipeline.analysis.compare.shift import Noise, Shift
+from pipeline.analysis.compare.shift import Flips, Noise, Shift
 from pipeline.config.recorded_settings import SETTING_NAMES, Settings
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.records import UnitTarget

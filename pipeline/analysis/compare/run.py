@@ -17,10 +17,9 @@ from pipeline.analysis.compare.comparison import (
     differing_settings,
     requested_settings,
 )
-from pipeline.analysis.compare.flips import label_flips
 from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
 from pipeline.analysis.compare.sections import page_of
-from pipeline.analysis.compare.shift import noise, shift
+from pipeline.analysis.compare.shift import label_flips, noise, shift
 from pipeline.analysis.report.run_report import readable
 from pipeline.analysis.settings import ReportConfig
 from pipeline.config.label import EstimatorConfig

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.analysis.compare.comparison import Comparison, Side, verdict
-from pipeline.analysis.compare.flips import KINDS
+from pipeline.analysis.compare.shift import KINDS
 from pipeline.core.formatting import format_count, format_percent, format_span, format_unfinished
 from pipeline.display.document import (
     Axis,

@@ -1,4 +1,4 @@
-"""How the values of two runs differ over the prefixes that have a value in both, how much of the difference sampling noise
+"""How the values and labels of two runs differ over the prefixes that both have, how much of the difference sampling noise
 explains, and how much remains. Pure.
 
 **Shift.** Shifts use the column `unbiased_value`, which is unbiased for every single prefix, also if sampling stops early. A
@@ -21,10 +21,17 @@ figures are left out.
 the covariance of their unbiased values is that of the true values V. It is divided by the standard deviations of the true
 values instead of the estimated ones: Var V = Var(unbiased_value) - mean(p (1 - p) / (n - 1)) for `fixed`, from two rollouts on,
 and Var V = Var(value) + mean(value_sd^2) for `pooled`, which holds for its posteriors on average (law of total variance).
+
+**Labels** are compared step by step, and by the first error of each chain. A step that chains share counts once, with its
+label in the first common chain. The last step of a chain with an outcome is left out of single steps, because both runs take
+its label from the answer that the chain states. Their `by_chance` is the share of flips between two samples of the same true
+values. It is exact given the number of correct rollouts of each prefix in both runs together. It is computed if both runs use
+`fixed` and a rule that needs only a step's own counts: `any`, `threshold` or `posterior`, with `after_error=keep`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import polars as pl
@@ -32,8 +39,12 @@ from scipy.stats import hypergeom
 
 from pipeline.analysis.compare.frames import Common
 from pipeline.analysis.comparison import jackknife, mean, rank_correlation, sums_of, within
+from pipeline.config.choices import AfterError, LabelRule
+from pipeline.core.records import Counts
 from pipeline.core.statistics import Floats, Interval, Ints
 from pipeline.estimators.base import Estimator
+from pipeline.estimators.fixed import measured_value
+from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
 
 _SINGLE = 8
 """Up to this, each position is a range of its own. After it, a range ends at each power of two."""
@@ -43,6 +54,9 @@ Z = 1.96
 _ROUNDING = 1e-9
 _FEWEST_ROLLOUTS = 2
 """A single rollout says nothing about its own noise."""
+KINDS = (POSITIVE, NEGATIVE, NEUTRAL, None)
+"""Rows and columns of the cross table."""
+_BY_COUNTS = (LabelRule.any, LabelRule.threshold, LabelRule.posterior)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +88,8 @@ class Shift:
 
 def shift(found: Common) -> Shift:
     rows = found.prefixes.drop_nulls(("unbiased_a", "unbiased_b"))
-    problems, a, b = _ints(rows["problem"]), _floats(rows["unbiased_a"]), _floats(rows["unbiased_b"])
-    first, last = _ranges(_ints(rows["position"]))
+    problems, a, b = rows["problem"].to_numpy(), _floats(rows["unbiased_a"]), _floats(rows["unbiased_b"])
+    first, last = _ranges(rows["position"].cast(pl.Int64).to_numpy())
     both = found.prefixes.drop_nulls(("value_a", "value_b"))
     values = _floats(both["value_a"]), _floats(both["value_b"])
     return Shift(
@@ -96,7 +110,7 @@ def shift(found: Common) -> Shift:
             if (here := first == start).any()
         ),
         correlated=len(both),
-        pearson=correlation(_ints(both["problem"]), *values),
+        pearson=correlation(both["problem"].to_numpy(), *values),
         spearman=rank_correlation(*values),
     )
 
@@ -181,10 +195,6 @@ def _floats(column: pl.Series) -> Floats:
     return column.cast(pl.Float64).to_numpy()
 
 
-def _ints(column: pl.Series) -> Ints:
-    return column.cast(pl.Int64).to_numpy()
-
-
 def _exceeds(n_a: Ints | int, n_b: Ints | int, right_a: Ints, right_b: Ints) -> np.typing.NDArray[np.bool_]:
     share = (right_a + right_b) / (np.asarray(n_a) + n_b)
     sd = np.sqrt(share * (1 - share) * (1 / np.asarray(n_a) + 1 / np.asarray(n_b)))
@@ -241,3 +251,118 @@ def _without_noise(sums: Floats) -> Floats:
 def _centred(column: pl.Series) -> Floats:
     numbers = column.to_numpy()
     return np.asarray(numbers - numbers.mean(), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstErrors:
+    """The first step with label 0 of each of `chains`: in b it is the `same` step, an `earlier` or a `later` one, `appeared`
+    (no error in a) or `vanished` (no error in b). `none`: no error in either. `uncertain`: unknown in one of the runs."""
+
+    chains: int
+    none: int
+    same: int
+    earlier: int
+    later: int
+    appeared: int
+    vanished: int
+    uncertain: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flips:
+    """`table`: steps by label in a (rows) and in b (columns), in the order of `KINDS`. `decided`: number of steps that are not
+    uncertain in either run. `flipped`: the share of them whose labels differ."""
+
+    table: tuple[tuple[int, ...], ...]
+    decided: int
+    flipped: Interval
+    by_chance: float | None
+    first_errors: FirstErrors
+
+
+def label_flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -> Flips:
+    """The estimators must have the settings that the labels were made with."""
+    steps = found.steps.filter(~pl.col("terminal")).unique("prefix_id", keep="first", maintain_order=True)
+    counted = {(a, b): number for a, b, number in steps.group_by("label_a", "label_b").len().iter_rows()}
+    decided = steps.drop_nulls(("label_a", "label_b"))
+    differ = (decided["label_a"] != decided["label_b"]).cast(pl.Float64).to_numpy()
+    problems = decided["problem"].to_numpy()
+    return Flips(
+        table=tuple(tuple(counted.get((a, b), 0) for b in KINDS) for a in KINDS),
+        decided=len(decided),
+        flipped=within(mean(problems, differ), 0, 1),
+        by_chance=_flips_by_chance(found, steps, estimator_a, estimator_b),
+        first_errors=_first_errors(found.steps),
+    )
+
+
+def _first_errors(steps: pl.DataFrame) -> FirstErrors:
+    chains = steps.group_by("chain_id").agg(
+        *(expression for side in "ab" for expression in (_first(side, NEGATIVE), _first(side, None)))
+    )
+    known = [
+        pl.col(f"open_{side}").is_null() | (pl.col(f"error_{side}") < pl.col(f"open_{side}")).fill_null(value=False)
+        for side in "ab"
+    ]
+    decided = chains.filter(pl.all_horizontal(known))
+    a, b = pl.col("error_a"), pl.col("error_b")
+    cases = {
+        "none": a.is_null() & b.is_null(),
+        "same": (a == b).fill_null(value=False),
+        "earlier": (b < a).fill_null(value=False),
+        "later": (b > a).fill_null(value=False),
+        "appeared": a.is_null() & b.is_not_null(),
+        "vanished": a.is_not_null() & b.is_null(),
+    }
+    counts = decided.select(case.sum().alias(name) for name, case in cases.items()).row(0, named=True)
+    return FirstErrors(chains=len(chains), uncertain=len(chains) - len(decided), **counts)
+
+
+def _first(side: str, label: int | None) -> pl.Expr:
+    column = pl.col(f"label_{side}")
+    is_label = column.is_null() if label is None else column == label
+    name = "open" if label is None else "error"
+    return pl.col("position").filter(is_label).min().alias(f"{name}_{side}")
+
+
+def _flips_by_chance(
+    found: Common, steps: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator
+) -> float | None:
+    if not (_follows_counts(estimator_a) and _follows_counts(estimator_b)):
+        return None
+    rules = rule_of_counts(estimator_a), rule_of_counts(estimator_b)
+    counts = (
+        steps.select("prefix_id")
+        .join(found.prefixes, on="prefix_id")
+        .filter((pl.col("rollouts_a") > 0) & (pl.col("rollouts_b") > 0))
+        .group_by("rollouts_a", "rollouts_b", (pl.col("correct_a") + pl.col("correct_b")).alias("correct"))
+        .len()
+    )
+    flipped = decided = 0.0
+    for n_a, n_b, correct, prefixes in counts.iter_rows():
+        right_of_each, masses = right_of_b(n_a, n_b, correct)
+        for right, mass in zip(right_of_each.tolist(), masses.tolist(), strict=True):
+            labels = rules[0](correct - right, n_a), rules[1](right, n_b)
+            if None not in labels:
+                decided += prefixes * mass
+                flipped += prefixes * mass * (labels[0] != labels[1])
+    return flipped / decided if decided else None
+
+
+def _follows_counts(estimator: Estimator) -> bool:
+    """Whether a label depends only on the counts of its own prefix, and their number on no outcome."""
+    settings = estimator.settings
+    by_counts = settings.rule in _BY_COUNTS and settings.after_error is AfterError.keep
+    return estimator.one_round and estimator.value_is_share and by_counts
+
+
+def rule_of_counts(estimator: Estimator) -> Callable[[int, int], int | None]:
+    """The label of a step as a function of its correct and its graded rollouts, for a fixed number of rollouts and rules that
+    use nothing else."""
+
+    @cache
+    def label(correct: int, graded: int) -> int | None:
+        step = measured_value(Counts(correct=correct, graded=graded), estimator.settings)
+        return step_labels(step, [step], estimator.settings)[0]
+
+    return label

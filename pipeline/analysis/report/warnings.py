@@ -71,8 +71,8 @@ def zeros_of_unsolved(steps: pl.DataFrame) -> tuple[int, int]:
 def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
     """None where no rollout is ungraded, or where no prefix has a low value, or none another one.
 
-    The interval is that of the jackknife over chains (`core.statistics`): rollouts of one problem are ungraded together, for
-    example if its known answer is slow to compare.
+    The interval is that of the jackknife over chains (`analysis.comparison`): rollouts of one problem are ungraded
+    together, for example if its known answer is slow to compare.
     """
     sampled = steps.filter(pl.col("counts") & (_issued() > 0)).drop_nulls("value")
     if not sampled["n_ungraded"].sum():

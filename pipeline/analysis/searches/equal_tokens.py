@@ -4,9 +4,8 @@ k is a real number: that with which k chains cost as many tokens on average (`to
 cost and the chance of best-of-k lie between those of the two, as if that share of the problems had one chain more. A k that the
 other run does not reach is out of range: nothing is extrapolated.
 
-The chance of best-of-k is exact. With C candidates sorted by score, the one of rank i from 0 is the best of k for
-C(C - 1 - i, k - 1) of the C(C, k) parts. Candidates with equal scores share the choice equally, a missing score ranks last. A
-choice that is not graded is no claim: the chance of a problem is P(the choice is right, given that it is graded).
+The chance of best-of-k is exact (`best_of_each`). A choice that is not graded is no claim: the chance of a problem is P(the
+choice is right, given that it is graded).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.analysis.comparison import best_of_each, bootstrap, none_drawn, problem_means, with_ends
-from pipeline.analysis.searches.figures import ROUNDING, EqualTokens, SearchRun
+from pipeline.analysis.searches.figures import ROUNDING, EqualTokens, SearchRun, means_of
 from pipeline.core.statistics import Floats, share
 
 _PER_SIZE = 3
@@ -29,7 +28,7 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     """Compare the choices of `run` with the best of as many chains as cost the same. `chains`: a run of independent chains with
     scores, of the same problems. The interval also covers what is not known of k: each resample has its own."""
     most = max((len(each) for each in chains.searches["scores"].drop_nulls()), default=0)
-    tokens = run.means(pl.col("policy_tokens") + pl.col("scorer_computed"))[:, 0]
+    tokens = means_of(run.searches, pl.col("policy_tokens") + pl.col("scorer_computed"))[:, 0]
     costs = tokens_of_chains(chains, range(1, max(1, most) + 1)).sum(axis=2)
     k = float(_number_for(tokens.mean(), costs.mean(axis=0))) if costs.any() else float("inf")
     found = EqualTokens(
@@ -37,7 +36,7 @@ def at_equal_tokens(run: SearchRun, chains: SearchRun, seed: int) -> EqualTokens
     )
     if not most or not found.in_range:
         return found
-    right = run.means("right")
+    right = means_of(run.searches, "right")
     best = best_chances(chains, range(1, most + 1))
     both = ~np.isnan(right) & ~np.isnan(best)
     # For each k: whether both are defined, and the two chances where they are.

@@ -54,14 +54,10 @@ class SearchRun:
         """Searches that begin with a chain of the input."""
         return int(self.searches["given"].sum())
 
-    def means(self, *values: str | pl.Expr) -> Floats:
-        """The means of values over the searches of each problem, NaN where none is defined: (problems, values), sorted by
-        their ids."""
-        return means_of(self.searches, *values)
-
 
 def means_of(searches: pl.DataFrame, *values: str | pl.Expr) -> Floats:
-    """`SearchRun.means` of rows of `SearchRun.searches`."""
+    """The means of values over the searches of each problem, NaN where none is defined: (problems, values), sorted by their
+    ids. `searches`: rows of `SearchRun.searches`."""
     columns = [pl.col(each) if isinstance(each, str) else each for each in values]
     found = searches.select(column.cast(pl.Float64).alias(str(at)) for at, column in enumerate(columns))
     return problem_means(searches["problem_id"].to_list(), found.to_numpy())
@@ -248,7 +244,7 @@ class RunSummary:
 def summary(run: SearchRun, seed: int) -> RunSummary:
     """The line of a run with at least one search."""
     chains = pl.col("scores").list.len().fill_null(0)
-    means = run.means("right", "policy_tokens", "scorer_computed", "seconds", chains)
+    means = means_of(run.searches, "right", "policy_tokens", "scorer_computed", "seconds", chains)
     policy, scorer, seconds, chains_each = (float(mean) for mean in means[:, 1:].mean(axis=0))
     known, unreadable, chosen = pl.col("known"), pl.col("unreadable"), pl.col("chosen")
     ungraded = known & pl.col("right").is_null()

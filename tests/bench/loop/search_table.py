@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.analysis.searches.equal_tokens import at_equal_tokens
-from pipeline.analysis.searches.figures import EqualTokens, RunSummary, SearchRun, summary
+from pipeline.analysis.searches.figures import EqualTokens, RunSummary, SearchRun, means_of, summary
 from pipeline.analysis.select.methods import Method, compare_methods
 from pipeline.core.statistics import Interval
 from pipeline.train.result import auc
@@ -48,7 +48,7 @@ def line_of(runs: Sequence[SearchRun], chains: Sequence[SearchRun]) -> Line:
     compared = [at_equal_tokens(every, run, SEED) for run in chains]
     return Line(
         found=summary(every, SEED),
-        of_runs=tuple(float(np.nanmean(run.means("right"))) for run in runs),
+        of_runs=tuple(float(np.nanmean(means_of(run.searches, "right"))) for run in runs),
         bound=float(np.mean(every.searches["outcomes"].list.any().fill_null(value=False))),
         equal=next((each for each in compared if each.in_range), compared[-1]),
     )
