@@ -23,7 +23,7 @@ function strip(values) {
   const bars = values.map((value, at) =>
     value === null
       ? drawing("circle", { class: "unknown", cx: (at + 0.5) * bar - 0.5, cy: STRIP_HEIGHT - 2, r: 1 })
-      : drawing("rect", { class: level(value / 100), x: at * bar, y: STRIP_HEIGHT - height(value), width: bar - 1, height: height(value) }),
+      : drawing("rect", { ...levelled("", value / 100), x: at * bar, y: STRIP_HEIGHT - height(value), width: bar - 1, height: height(value) }),
   );
   const width = values.length * bar;
   const ground = drawing("rect", { class: "ground", x: 0, y: 0, width, height: STRIP_HEIGHT });

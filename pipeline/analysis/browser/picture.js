@@ -78,10 +78,11 @@ function depthsInParts(depths) {
 function circle(tree, at, x, y, radius) {
   const { data } = tree;
   const score = data.values[at];
-  const kind = at === 0 ? "root" : score === null ? "unknown" : level(score);
   const taken = tree.chosen.has(at);
+  const kind = `dot${taken ? " taken" : ""}`;
+  const look = at && score !== null ? levelled(kind, score) : { class: `${kind} ${at ? "unknown" : "root"}` };
   const r = taken ? Math.max(4.5, radius) : data.ends?.[at] ? radius : radius * 0.8;
-  const made = drawing("circle", { class: `dot ${kind}${taken ? " taken" : ""}`, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1), "data-at": at });
+  const made = drawing("circle", { ...look, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1), "data-at": at });
   if (at && tree.parents.length <= TITLED) made.append(drawing("title", {}, `step ${tree.depths[at]}, score ${fixed(score)}`));
   return made;
 }
