@@ -37,7 +37,7 @@ function placesOf(tree) {
 function picture(tree, onChoose) {
   const { data, depths } = tree;
   const { lines, count } = placesOf(tree);
-  const deepest = Math.max(1, ...depthsInParts(depths));
+  const deepest = depths.reduce((one, other) => Math.max(one, other), 1);
   const wide = Math.max(LEAST_STEP_WIDTH, Math.min(STEP_WIDTH, Math.min(WIDTH, innerWidth - BESIDE) / deepest));
   const high = Math.max(LEAST_LINE_HEIGHT, Math.min(LINE_HEIGHT, HEIGHT / count));
   const radius = Math.min(6.5, high * 0.42, wide * 0.3);
@@ -65,14 +65,6 @@ function picture(tree, onChoose) {
     if (at) onChoose(at);
   });
   return element("div", { class: "tree-scroll" }, made);
-}
-
-// A spread of thousands of arguments can be too long for a call.
-function depthsInParts(depths) {
-  const part = 10_000;
-  const most = [];
-  for (let at = 0; at < depths.length; at += part) most.push(Math.max(...depths.slice(at, at + part)));
-  return most;
 }
 
 function circle(tree, at, x, y, radius) {

@@ -2,9 +2,9 @@
 line."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from pipeline.analysis.browser.parts import (
-    LIMITS,
     MOST_NODES,
     Blocks,
     Browser,
@@ -60,7 +60,7 @@ def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, mos
     start = 0
     for unit in units:
         for problem in (unit[place] for place in chosen.within(start, len(unit))):
-            data.add(index_entry(problem), (problem_json(problem, limit) for limit in LIMITS))
+            data.add(index_entry(problem), (node.text for node in problem.tree.nodes), partial(problem_json, problem))
         start += len(unit)
     some = []
     if listed < total:
