@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +28,7 @@ from pipeline.analysis.browser.examples import (
     largest_drop,
     rollout_examples,
 )
-from pipeline.analysis.browser.parts import LIMITS, Blocks, Chosen
+from pipeline.analysis.browser.parts import Blocks, Chosen
 from pipeline.analysis.relabel import regrade
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
@@ -92,12 +93,16 @@ def test_texts_fit_into_the_bytes_that_are_there(lengths: list[int], luck: rando
     with patch.object(parts, "DATA_BYTES", 20_000), patch.object(parts, "BLOCK_BYTES", 1_000):
         data = Blocks(len(texts))
         for place, text in enumerate(texts):
-            data.add({"ids": place}, (json.dumps(text[:limit]) for limit in LIMITS))
+            data.add({"ids": place}, [text], partial(beginning_of, text))
         packed = re.findall('id="browser-entries-[0-9]*">([^<]*)<', data.elements({}))
     found = [each for block in packed for each in json.loads(gzip.decompress(base64.b64decode(block)))]
     assert len(found) == len(texts)
     assert all(each is None or text.startswith(each) for each, text in zip(found, texts, strict=True))
     assert sum(map(len, packed)) <= 2 * 20_000
+
+
+def beginning_of(text: str, limit: int) -> str:
+    return json.dumps(text[:limit])
 
 
 def rollouts(*found: tuple[str, Verdict, Finish]) -> pl.DataFrame:

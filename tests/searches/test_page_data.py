@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.browser import parts
-from pipeline.analysis.browser.searches import WEAK, build_search_browser, problem_json, pruned
+from pipeline.analysis.browser import parts, searches
+from pipeline.analysis.browser.searches import WEAK, build_search_browser, kept_places, problem_json
 from pipeline.analysis.searches.trees import SearchedProblem, answers_of
 from pipeline.display.document import Inset
 from tests.searches.trees import grown_tree, written_problem
@@ -21,23 +21,33 @@ from tests.searches.trees import grown_tree, written_problem
 @given(st.integers(0, 10_000), st.integers(1, 120), st.integers(1, 60))
 def test_a_pruned_tree_keeps_the_path_and_what_was_visited_most(seed: int, samples: int, most: int) -> None:
     tree = grown_tree(seed, samples)
-    found = pruned(tree, most)
-    kept = found.nodes
+    kept = kept_places(tree, most)
+    assert kept[0] == 0
+    assert kept == sorted(set(kept))
     assert len(kept) - 1 == min(len(tree.nodes) - 1, max(most, len(tree.path)))
-    assert kept[0].parent is None
-    assert all(node.parent is not None and node.parent < at for at, node in enumerate(kept[1:], start=1))
-    prefixes = {node.prefix_id for node in kept}
-    for node in kept[1:]:
-        (old,) = [each for each in tree.nodes if each.prefix_id == node.prefix_id]
-        assert old.parent is not None
-        assert node.parent is not None
-        assert tree.nodes[old.parent].prefix_id == kept[node.parent].prefix_id
-    assert [kept[at].prefix_id for at in found.path] == [tree.nodes[at].prefix_id for at in tree.path]
-    if tree.weakest is not None:
-        assert found.weakest is not None
-        assert kept[found.weakest].prefix_id == tree.nodes[tree.weakest].prefix_id
-    lost = [node.visits for node in tree.nodes if node.prefix_id not in prefixes]
-    assert not lost or max(lost) <= min(node.visits for node in kept if not node.on_path)
+    assert all(tree.nodes[at].parent in kept for at in kept[1:])
+    assert set(tree.path) <= set(kept)
+    lost = [node.visits for at, node in enumerate(tree.nodes) if at not in kept]
+    assert not lost or max(lost) <= min(tree.nodes[at].visits for at in kept if not tree.nodes[at].on_path)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 120))
+def test_a_tree_without_some_steps_says_so_and_keeps_its_shape(seed: int, samples: int) -> None:
+    tree = grown_tree(seed, samples)
+    with patch.object(searches, "kept_places", lambda tree: kept_places(tree, 1)):
+        (found,) = json.loads(
+            problem_json(
+                SearchedProblem(search=written_problem([["a"]]).search, tree=tree, answers=()), characters=1_000
+            )
+        )["trees"]
+    kept = kept_places(tree, 1)
+    assert found["texts"] == [tree.nodes[at].text for at in kept]
+    assert [kept[parent] if parent >= 0 else None for parent in found["parents"]] == [
+        tree.nodes[at].parent for at in kept
+    ]
+    assert [kept[at] for at in found.get("chosen", [])] == list(tree.path)
+    assert "weak" not in found or kept[found["weak"]] == tree.weakest
+    assert ("with few visits not shown" in found["summary"]) == (len(kept) < len(tree.nodes))
 
 
 @given(st.integers(0, 10_000), st.integers(0, 60))

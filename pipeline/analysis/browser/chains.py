@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,6 @@ from pipeline.analysis.browser.examples import (
     rollout_examples,
 )
 from pipeline.analysis.browser.parts import (
-    LIMITS,
     MARKS,
     OUTCOMES,
     Blocks,
@@ -131,7 +131,7 @@ class _Chains(Blocks):
             self._numbers.setdefault(prefix, len(self._numbers))
             self._found[prefix] = examples.get(prefix, ())
         self._rows.append(row)
-        self.add(index_entry(row), (chain_json(row, findings, self._numbers, limit) for limit in LIMITS))
+        self.add(index_entry(row), row["steps"], partial(chain_json, row, findings, self._numbers))
 
     def characters_left(self) -> float:
         return super().characters_left() * _FOR_TEXTS
@@ -225,14 +225,14 @@ def _marks(chain: Row) -> str:
 
 
 def _facts(chain: Row) -> list[Fact]:
-    answer, outcome = chain["final_answer"], {"r": "right", "w": "wrong", "o": "open"}[OUTCOMES[chain["outcome"]]]
+    answer = chain["final_answer"]
     sure = "" if (p := chain["p_outcome"]) is None else f", probability {p:.2f} by the value before the last step"
     return [
         ("correct answer", short(chain["gold_answer"], LABELS.name), "answer"),
         ("chain's answer", "none stated")
         if answer is None
         else ("chain's answer", short(answer, LABELS.name), "answer"),
-        ("outcome", f"{outcome}{sure}"),
+        ("outcome", f"{OUTCOMES[chain['outcome']]}{sure}"),
         *(_agreed(chain) if _is_consensus(chain) else ()),
         ("chain_id", chain["chain_id"], "code"),
     ]

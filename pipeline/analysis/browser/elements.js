@@ -1,7 +1,6 @@
 // Elements, numbers, and packed data. Text enters the page as text nodes only.
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEVELS = 10;
 const METER = 100;
 const KEPT_BLOCKS = 6;
 const LABELS = { "+": ["good", "+"], "-": ["bad", "−"], o: ["neutral", "o"], "?": ["uncertain", "?"] };
@@ -27,7 +26,7 @@ const shown = (text) => text.replace(/[\u202d\u202e]/g, (turn) => `[U+${turn.cha
 const prose = (text, kind = "prose") => element("span", { class: kind, dir: "auto" }, shown(text));
 const quiet = (text) => element("span", { class: "unseen" }, text);
 const fixed = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
-const level = (value) => `level-${Math.round(Math.min(1, Math.max(0, value)) * LEVELS)}`;
+const levelled = (kind, value) => ({ class: `level ${kind}`, style: `--level: ${Math.round(100 * Math.min(1, Math.max(0, value)))}%` });
 const amount = (number) => number.toLocaleString("en");
 const counted = (number, word) => `${amount(number)} ${word}${number === 1 ? "" : "s"}`;
 
@@ -44,7 +43,7 @@ function labelMark(label) {
 // A bar for a value from 0 to 1, with its interval where that is known.
 function meter(value, low = null, high = null) {
   const parts = [drawing("rect", { class: "ground", x: 0, y: 4, width: METER, height: 8 })];
-  if (value !== null) parts.push(drawing("rect", { class: level(value), x: 0, y: 4, width: Math.max(1, Math.min(1, value) * METER), height: 8 }));
+  if (value !== null) parts.push(drawing("rect", { ...levelled("", value), x: 0, y: 4, width: Math.max(1, Math.min(1, value) * METER), height: 8 }));
   if (low !== null && high > low) {
     parts.push(drawing("path", { class: "interval", d: `M${low * METER} 8H${high * METER}` }));
     for (const end of [low, high]) parts.push(drawing("path", { class: "interval", d: `M${end * METER} 5V11` }));

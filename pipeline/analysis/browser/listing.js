@@ -23,7 +23,7 @@ function strip(values) {
   const bars = values.map((value, at) =>
     value === null
       ? drawing("circle", { class: "unknown", cx: (at + 0.5) * bar - 0.5, cy: STRIP_HEIGHT - 2, r: 1 })
-      : drawing("rect", { class: level(value / 100), x: at * bar, y: STRIP_HEIGHT - height(value), width: bar - 1, height: height(value) }),
+      : drawing("rect", { ...levelled("", value / 100), x: at * bar, y: STRIP_HEIGHT - height(value), width: bar - 1, height: height(value) }),
   );
   const width = values.length * bar;
   const ground = drawing("rect", { class: "ground", x: 0, y: 0, width, height: STRIP_HEIGHT });
@@ -163,7 +163,7 @@ function listing(index, files) {
     const places = view.found.slice(view.first, view.first + ROWS);
     parts.list.replaceChildren(...places.map(row));
     parts.list.start = view.first + 1;
-    for (const place of places) if (view.open.has(place)) show(place);
+    for (const place of places) if (view.open.has(place)) show(place, true);
     const [found, all] = [view.found.length, index.ids.length];
     parts.count.textContent = found === all ? counted(all, index.noun) : `${amount(found)} of ${counted(all, index.noun)}${view.unread}`;
     parts.nothing.hidden = found > 0 || view.unread !== "";
@@ -174,27 +174,20 @@ function listing(index, files) {
     part("drop-text").textContent = view.wanted.drop.toFixed(2);
   }
 
-  async function show(place) {
+  async function show(place, open) {
     const shown = entry(place);
     const [head, below] = shown.children;
-    head.setAttribute("aria-expanded", "true");
-    shown.classList.add("open");
-    below.hidden = false;
-    if (!below.childElementCount) below.replaceChildren(...(await body(place)));
-  }
-
-  function hide(place) {
-    const shown = entry(place);
-    shown.firstElementChild.setAttribute("aria-expanded", "false");
-    shown.classList.remove("open");
-    shown.lastElementChild.hidden = true;
+    head.setAttribute("aria-expanded", String(open));
+    shown.classList.toggle("open", open);
+    below.hidden = !open;
+    if (open && !below.childElementCount) below.replaceChildren(...(await body(place)));
   }
 
   function toggle(place) {
     const opening = !view.open.has(place);
     if (opening) view.open.add(place);
     else view.open.delete(place);
-    (opening ? show : hide)(place);
+    show(place, opening);
     const last = [...view.open].pop();
     ask({ open: last === undefined ? "" : index.ids[last] });
   }

@@ -10,7 +10,7 @@ nodes.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from string import Template
 from typing import NamedTuple
 
@@ -28,7 +28,8 @@ SHORT = 300
 """Characters of an answer, an id or a piece of evidence, at most."""
 MOST_NODES = 5_000
 """Nodes of a tree, at most: more than a reader opens, and as many as a browser draws at once."""
-OUTCOMES = {True: "r", False: "w", None: "o"}
+OUTCOMES = {True: "right", False: "wrong", None: "open"}
+"""Outcomes in words. Data have their first letters."""
 MARKS = {1: "+", 0: "-", 2: "o", None: "?"}
 """Marks of labels in a column; a node without a label has a space."""
 _BEGINNING = 160
@@ -37,6 +38,8 @@ _FIRST_RATIO = 3.0
 """Assumed ratio of data to their compressed size, until some are compressed."""
 _AHEAD = 0.05
 """Share of the page that the first entries may use before it is their turn."""
+_INDEX_BYTES = 50
+"""Bytes of an entry in the index, compressed, on average."""
 _PACKAGE = "pipeline.analysis.browser"
 _SCRIPTS = ("elements", "tree", "picture", "detail", "listing", "browser")
 
@@ -98,12 +101,15 @@ class Blocks:
         self._block: list[str] = []
         self._packed: list[bytes] = []
 
-    def add(self, facts: Mapping[str, object], forms: Iterable[str]) -> None:
-        """Add an entry in the first of its forms that fits, or in none. `facts`: what the index says of it."""
+    def add(self, facts: Mapping[str, object], texts: Iterable[str], form: Callable[[int], str]) -> None:
+        """Add an entry with its texts cut at the first of `LIMITS` at which it fits, or without them. `facts`: what the index
+        says of it. `form`: the entry as JSON, by the limit."""
         self._added += 1
         for name, value in facts.items():
             self.index.setdefault(name, []).append(value)
-        fitting = next((form for form in forms if len(form) <= self.characters_left()), None)
+        lengths, left = list(map(len, texts)), self.characters_left()
+        limits = (limit for limit in LIMITS if sum(min(length, limit) for length in lengths) <= left)
+        fitting = next((found for found in map(form, limits) if len(found) <= left), None)
         self.shown += fitting is not None
         self._block.append(fitting or "null")
         self._waiting += len(self._block[-1])
@@ -132,7 +138,7 @@ class Blocks:
 
     def characters_left(self) -> float:
         """Characters before compression for the next entry: the share of the page of those so far, less what they used."""
-        share = DATA_BYTES / BASE64 * min(1.0, _AHEAD + self._added / self._of)
+        share = (DATA_BYTES / BASE64 - self._of * _INDEX_BYTES) * min(1.0, _AHEAD + self._added / self._of)
         ratio = self._raw / self._size if self._size else _FIRST_RATIO
         return (share - self._size) * ratio - self._waiting
 
@@ -170,7 +176,7 @@ def beginning(identity: str, source: str | None, problem: str, outcome: bool | N
         "ids": identity,
         "sources": short(source or "", table),
         "problems": problem[:_BEGINNING],
-        "outcomes": OUTCOMES[outcome],
+        "outcomes": OUTCOMES[outcome][0],
     }
 
 
@@ -182,7 +188,7 @@ def entry(problem: str, facts: Sequence[Fact], trees: Sequence[Mapping[str, obje
 def nodes(**columns: object) -> dict[str, object]:
     """The columns of a tree without those that say nothing. Numbers have three decimals."""
     return {
-        name: list(map(_rounded, column)) if isinstance(column, list) else column
+        name: _three_decimals(column) if isinstance(column, list) else column
         for name, column in columns.items()
         if column
     }
@@ -193,8 +199,8 @@ def short(text: str, table: str) -> str:
     return shortened(text, SHORT, table)
 
 
-def _rounded(value: object) -> object:
-    return rounded(value) if isinstance(value, float) else value
+def _three_decimals(column: list[object]) -> list[object]:
+    return [rounded(value) if isinstance(value, float) else value for value in column]
 
 
 def _options(choices: Mapping[str, str]) -> str:

@@ -37,7 +37,7 @@ function placesOf(tree) {
 function picture(tree, onChoose) {
   const { data, depths } = tree;
   const { lines, count } = placesOf(tree);
-  const deepest = Math.max(1, ...depthsInParts(depths));
+  const deepest = depths.reduce((one, other) => Math.max(one, other), 1);
   const wide = Math.max(LEAST_STEP_WIDTH, Math.min(STEP_WIDTH, Math.min(WIDTH, innerWidth - BESIDE) / deepest));
   const high = Math.max(LEAST_LINE_HEIGHT, Math.min(LINE_HEIGHT, HEIGHT / count));
   const radius = Math.min(6.5, high * 0.42, wide * 0.3);
@@ -67,21 +67,14 @@ function picture(tree, onChoose) {
   return element("div", { class: "tree-scroll" }, made);
 }
 
-// A spread of thousands of arguments can be too long for a call.
-function depthsInParts(depths) {
-  const part = 10_000;
-  const most = [];
-  for (let at = 0; at < depths.length; at += part) most.push(Math.max(...depths.slice(at, at + part)));
-  return most;
-}
-
 function circle(tree, at, x, y, radius) {
   const { data } = tree;
   const score = data.values[at];
-  const kind = at === 0 ? "root" : score === null ? "unknown" : level(score);
   const taken = tree.chosen.has(at);
+  const kind = `dot${taken ? " taken" : ""}`;
+  const look = at && score !== null ? levelled(kind, score) : { class: `${kind} ${at ? "unknown" : "root"}` };
   const r = taken ? Math.max(4.5, radius) : data.ends?.[at] ? radius : radius * 0.8;
-  const made = drawing("circle", { class: `dot ${kind}${taken ? " taken" : ""}`, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1), "data-at": at });
+  const made = drawing("circle", { ...look, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1), "data-at": at });
   if (at && tree.parents.length <= TITLED) made.append(drawing("title", {}, `step ${tree.depths[at]}, score ${fixed(score)}`));
   return made;
 }

@@ -1,11 +1,10 @@
 """The browser of the problems of a run of `search`: each has the tree of its search, in which the chosen chain is the main
 line."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from pipeline.analysis.browser.parts import (
-    LIMITS,
     MOST_NODES,
     Blocks,
     Browser,
@@ -61,7 +60,7 @@ def build_search_browser(units: Iterable[list[SearchedProblem]], total: int, mos
     start = 0
     for unit in units:
         for problem in (unit[place] for place in chosen.within(start, len(unit))):
-            data.add(index_entry(problem), (problem_json(problem, limit) for limit in LIMITS))
+            data.add(index_entry(problem), (node.text for node in problem.tree.nodes), partial(problem_json, problem))
         start += len(unit)
     some = []
     if listed < total:
@@ -87,38 +86,32 @@ def index_entry(problem: SearchedProblem) -> dict[str, object]:
     }
 
 
-def pruned(tree: ProblemTree, most: int = MOST_NODES) -> ProblemTree:
-    """A tree with at most `most` steps, but with the whole chosen path: the others are those that were visited most."""
-    if len(tree.nodes) - 1 <= most:
-        return tree
+def kept_places(tree: ProblemTree, most: int = MOST_NODES) -> list[int]:
+    """The places of the root and of at most `most` steps: the whole chosen path, and the steps that were visited most."""
     # A parent has no fewer visits than its child and stands before it, so no step is kept without those that lead to it.
     ranked = sorted(range(1, len(tree.nodes)), key=lambda at: (not tree.nodes[at].on_path, -tree.nodes[at].visits, at))
-    kept = [0, *sorted(ranked[: max(most, len(tree.path))])]
-    place = {old: new for new, old in enumerate(kept)}
-    found = tuple(
-        replace(tree.nodes[old], parent=None if (parent := tree.nodes[old].parent) is None else place[parent])
-        for old in kept
-    )
-    weakest = None if tree.weakest is None else place[tree.weakest]
-    return replace(tree, nodes=found, path=tuple(place[at] for at in tree.path), weakest=weakest)
+    return [0, *sorted(ranked[: max(most, len(tree.path))])]
 
 
 def problem_json(problem: SearchedProblem, characters: int) -> str:
     """A problem with its tree; texts of steps are cut at `characters`. The root is the first node."""
-    tree, more = pruned(problem.tree), len(problem.answers) - _ANSWERS
+    tree, more = problem.tree, len(problem.answers) - _ANSWERS
+    kept = kept_places(tree)
+    places: dict[int | None, int] = {None: -1, **{old: new for new, old in enumerate(kept)}}
+    found = [tree.nodes[old] for old in kept]
     weak = _weak(tree)
     shown = nodes(
-        parents=[-1 if node.parent is None else node.parent for node in tree.nodes],
+        parents=[places[node.parent] for node in found],
         # Cut texts name the table that has the whole one. No sample has a step of the chain of the input.
-        texts=[shortened(node.text, characters, (CANDIDATES if node.given else SAMPLES).name) for node in tree.nodes],
-        values=[node.score for node in tree.nodes],
-        visits=[node.visits for node in tree.nodes],
-        chosen=list(tree.path),
-        weak=weak,
-        notes={at: found for at, node in enumerate(tree.nodes) if (found := list(_notes(node, weak=at == weak)))},
-        ends={at: _end(node) for at, node in enumerate(tree.nodes) if node.ends},
-        tails=_tails(tree),
-        summary="; ".join(_sentences(tree, len(problem.tree.nodes) - len(tree.nodes))),
+        texts=[shortened(node.text, characters, (CANDIDATES if node.given else SAMPLES).name) for node in found],
+        values=[node.score for node in found],
+        visits=[node.visits for node in found],
+        chosen=[places[at] for at in tree.path],
+        weak=None if weak is None else places[weak],
+        notes={at: notes for at, old in enumerate(kept) if (notes := list(_notes(tree.nodes[old], weak=old == weak)))},
+        ends={at: _end(node) for at, node in enumerate(found) if node.ends},
+        tails=_tails(found),
+        summary="; ".join(_sentences(tree, len(tree.nodes) - len(kept))),
         picture=True,
     )
     return entry(
@@ -167,9 +160,9 @@ def _end(node: TreeNode) -> tuple[str | None, str, str]:
     return _VERDICTS.get(node.verdict, "o"), answer, ", ".join(filter(None, (chains, cut)))
 
 
-def _tails(tree: ProblemTree) -> list[str]:
+def _tails(found: Sequence[TreeNode]) -> list[str]:
     """What is behind the score of each step."""
-    calibrated = any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in tree.nodes)
+    calibrated = any(None not in (node.raw_score, node.score) and node.raw_score != node.score for node in found)
 
     def tail(node: TreeNode) -> Iterator[str]:
         if node.tokens or not node.given:
@@ -179,11 +172,11 @@ def _tails(tree: ProblemTree) -> list[str]:
         if node.reliability is not None:
             yield f"reliability {node.reliability:.2f}"
 
-    return [" · ".join(tail(node)) for node in tree.nodes]
+    return [" · ".join(tail(node)) for node in found]
 
 
 def _sentences(tree: ProblemTree, hidden: int) -> Iterator[str]:
-    yield format_count(len(tree.nodes) - 1, "distinct step")
+    yield format_count(len(tree.nodes) - 1 - hidden, "distinct step")
     if tree.discarded:
         yield f"{tree.discarded:,} tokens were generated after steps that were kept"
     if hidden:

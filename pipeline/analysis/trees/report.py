@@ -26,7 +26,6 @@ _SOURCES = 5
 """Ids of rows, at most."""
 _SMALL = 60
 """A tree with at most so many nodes is open at first."""
-_ENDS = {True: "right", False: "wrong", None: "open"}
 
 
 def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]]:
@@ -132,12 +131,16 @@ def _tree(tree: RolloutTree, strength: float, name: str) -> dict[str, object]:
         ),
         chosen=[at for at, node in enumerate(shown) if node.prefix_ids],
         notes={at: [("promoted", "")] for at, node in enumerate(shown) if node.grown},
-        ends={at: (OUTCOMES[node.outcome], f"ends, {_ENDS[node.outcome]}", "") for at, node in enumerate(shown) if node.ended},
+        ends={at: _end(OUTCOMES[node.outcome]) for at, node in enumerate(shown) if node.ended},
         tails=[_counts_of(node) for node in shown],
         hints=[_hint(node, estimates[old]) for node, old in zip(shown, kept, strict=True)],
         summary="; ".join(said),
         open=len(shown) <= _SMALL,
-    )  # fmt: skip
+    )
+
+
+def _end(outcome: str) -> tuple[str, str, str]:
+    return outcome[0], f"ends, {outcome}", ""
 
 
 def _counts_of(node: TreeNode) -> str:
