@@ -49,13 +49,6 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
             1,
             "searching 0:00:01 | units 0 of 1 finished | problems 2 | 3 tokens/s, 3 since the start",
         ),
-        (
-            Status(stage="labelling", units=1, rollouts=12, tokens=9, share_of_bound=0.712,
-                   verdicts=Verdicts(ungraded=11, aborted=1)),
-            Pace(recent=3.0, overall=3.0),
-            3600 * 26 + 59,
-            "labelling 26:00:59 | units 0 of 1 finished | rollouts 12 | 3 tokens/s, 3 since the start",
-        ),
     ],
 )  # fmt: skip
 def test_progress_is_one_line(status: Status, pace: Pace, seconds: float, line: str) -> None:

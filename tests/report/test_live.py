@@ -13,24 +13,13 @@ from rich.console import Console
 from pipeline.core.progress import Load, Pace, Status, Verdicts
 from pipeline.display import live
 from pipeline.display.live import LiveView, panel
-from tests.report.test_terminal import printed
 
 FULL = Status(
-    stage="labelling",
-    units=40,
-    units_done=12,
-    prefixes=9_000,
-    prefixes_decided=8_000,
-    rollouts=10_000,
-    rollouts_expected=30_000,
-    rollouts_before=2_000,
-    tokens=900_000,
+    stage="labelling", units=40, units_done=12, prefixes=9_000, prefixes_decided=8_000, rollouts=10_000,
+    rollouts_expected=30_000, rollouts_before=2_000, tokens=900_000, workers=2, device_seconds=7_200.0, share_of_bound=0.712,
     verdicts=Verdicts(correct=4_500, incorrect=5_000, no_answer=300, ungraded=150, aborted=50, truncated=120),
     load=Load(running=128, waiting=70, grading=3),
-    workers=2,
-    device_seconds=7_200.0,
-    share_of_bound=0.712,
-)
+)  # fmt: skip
 PACE = Pace(recent=3_100.0, overall=2_900.0, seconds_left=3_725.0)
 
 GOLDEN = """\
@@ -49,6 +38,11 @@ GOLDEN = """\
 │ done     █████████················· 33 %                                 │
 ╰──────────────────────────────────────────────────────────────────────────╯
 """
+
+
+def printed(output: Console) -> str:
+    assert isinstance(output.file, io.StringIO)
+    return output.file.getvalue()
 
 
 def console(*, width: int = 80, height: int = 24, terminal: bool = True) -> Console:

@@ -21,6 +21,7 @@ from pipeline.analysis.report.run_report import read_run, short_lines, sparkline
 from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Reject, RejectReason, RowLocation, Tally, Totals
+from pipeline.display.document import Part
 from pipeline.display.terminal import show
 from pipeline.engines.architectures import architecture_of
 from pipeline.storage.local import LocalStorage
@@ -30,46 +31,26 @@ from tests import strategies as our
 from tests.library import Library
 
 
-def console(*, terminal: bool = False, width: int = 100) -> Console:
-    return Console(file=io.StringIO(), width=width, force_terminal=terminal, highlight=False, _environ={})
-
-
-def printed(output: Console) -> str:
+def printed(*parts: Part, terminal: bool = False) -> str:
+    output = Console(file=io.StringIO(), width=100, force_terminal=terminal, highlight=False, _environ={})
+    show(parts, output)
     assert isinstance(output.file, io.StringIO)
     return output.file.getvalue()
 
 
 def chain(**changes: object) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "problem_id": "p1",
-        "chain_id": "c1",
-        "source_id": "row-1",
-        "problem": "How many apples?",
-        "gold_answer": "3",
-        "outcome": True,
-        "final_answer": "5",
-        "root_value": 0.5,
-        "root_low": 0.16,
-        "root_high": 0.84,
-        "root_n_correct": 4,
-        "root_n_rollouts": 8,
-        "steps": ["Take one.", "Take two.", "So 3."],
-        "value": [0.25, None, 1.0],
-        "low": [0.03, None, 1.0],
-        "high": [0.65, None, 1.0],
-        "n_correct": [2, 0, 0],
-        "n_rollouts": [8, 0, 0],
-        "label": [1, None, 0],
-        "origin": ["measured", "unmeasured", "terminal"],
-        "estimator": "fixed",
-    }
+        "problem_id": "p1", "chain_id": "c1", "source_id": "row-1", "problem": "How many apples?", "gold_answer": "3",
+        "outcome": True, "final_answer": "5", "root_value": 0.5, "root_low": 0.16, "root_high": 0.84, "root_n_correct": 4,
+        "root_n_rollouts": 8, "steps": ["Take one.", "Take two.", "So 3."], "value": [0.25, None, 1.0],
+        "low": [0.03, None, 1.0], "high": [0.65, None, 1.0], "n_correct": [2, 0, 0], "n_rollouts": [8, 0, 0],
+        "label": [1, None, 0], "origin": ["measured", "unmeasured", "terminal"], "estimator": "fixed",
+    }  # fmt: skip
     return row | changes
 
 
 def shown(*chains: Mapping[str, Any], terminal: bool = False) -> str:
-    output = console(terminal=terminal)
-    show(chain_tables(chains), output)
-    return printed(output)
+    return printed(*chain_tables(chains), terminal=terminal)
 
 
 def line_of(text: str, start: str) -> str:
@@ -129,9 +110,8 @@ REJECTED = [reject("/data/my.jsonl", number, f"Row {number}. Name the column.") 
     ("counts", "rest"), [({"missing_answer": 3}, "all of them"), ({"bad_text": 5}, "2 more, all of them")]
 )
 def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(counts: dict[str, int], rest: str) -> None:
-    output = console()
-    show(reject_lines(RejectedRows(counts=counts, first=tuple(REJECTED)), "out"), output)
-    heading, *rows, last = printed(output).splitlines()
+    rejected = RejectedRows(counts=counts, first=tuple(REJECTED))
+    heading, *rows, last = printed(*reject_lines(rejected, "out")).splitlines()
     assert heading == f"rejected  {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
     assert [row.strip() for row in rows] == [
         f"my.jsonl, row {number}: missing_answer: Row {number}. Name the column." for number in (3, 8, 9)
@@ -141,9 +121,8 @@ def test_the_first_rejects_are_shown_with_the_remedy_and_where_the_rest_is(count
 
 @given(our.any_text)
 def test_no_text_of_a_reject_brings_a_control_character_or_a_line(text: str) -> None:
-    output = console()
-    show(reject_lines(RejectedRows(counts={"bad_text": 1}, first=(reject(text, 1, text * 50),)), "out"), output)
-    shown_lines = printed(output).splitlines()
+    rejected = RejectedRows(counts={"bad_text": 1}, first=(reject(text, 1, text * 50),))
+    shown_lines = printed(*reject_lines(rejected, "out")).splitlines()
     assert len(shown_lines) == 3
     assert all(line.isprintable() for line in shown_lines)
 
@@ -198,21 +177,12 @@ def summary(
     labels: str = "",
     throughput: Throughput | None = None,
 ) -> str:
-    output = console()
     found = Summary(
-        run_dir="/runs/[red]a",
-        tally=totals.tally,
-        units=40,
-        units_done_now=units_done_now,
-        added=Tally(rollouts=2_800, tokens=280_000),
-        seconds_starting=12.4,
-        seconds_working=100.0,
-        damaged=damaged,
-        labels=labels,
-        throughput=throughput,
-    )
-    show(summary_lines(found), output)
-    return printed(output)
+        run_dir="/runs/[red]a", tally=totals.tally, units=40, units_done_now=units_done_now,
+        added=Tally(rollouts=2_800, tokens=280_000), seconds_starting=12.4, seconds_working=100.0, damaged=damaged,
+        labels=labels, throughput=throughput,
+    )  # fmt: skip
+    return printed(*summary_lines(found))
 
 
 def test_a_summary_shows_counts_that_add_up() -> None:
@@ -268,25 +238,18 @@ def test_a_summary_says_whose_labels_are_current_where_that_can_be_asked() -> No
 
 
 def test_what_was_made_of_labels_is_reported_in_counts() -> None:
-    output = console()
+    changes = Counter({"no_answer to correct, of another answer in the text": 7})
     found = RelabelResult(
-        run_dir="/runs/[red]a",
-        number=3,
-        chains=1_000,
-        labels=5_000,
-        labels_changed=1_234,
-        rollouts=40_000,
-        verdict_changes=Counter({"no_answer to correct, of another answer in the text": 7}),
-    )
-    show(new_label_lines(found), output)
-    assert printed(output) == (
+        run_dir="/runs/[red]a", number=3, chains=1_000, labels=5_000, labels_changed=1_234, rollouts=40_000,
+        verdict_changes=changes,
+    )  # fmt: skip
+    assert printed(*new_label_lines(found)) == (
         "verdicts  7 of 40,000 changed\n          7 from no_answer to correct, of another answer in the text\n"
         "labels    1,234 of 5,000 changed, in a run of 1,000 chains\n"
         "edition   3 is new and holds the current labels: /runs/[red]a/labels/*.parquet\n"
     )
-    output = console()
-    show(new_label_lines(RelabelResult(run_dir="/runs/a")), output)
-    assert printed(output) == "Nothing to do: the labels already have these settings.\n"
+    unchanged = new_label_lines(RelabelResult(run_dir="/runs/a"))
+    assert printed(*unchanged) == "Nothing to do: the labels already have these settings.\n"
 
 
 ORACLE = (
