@@ -29,7 +29,7 @@ STEPS = ("Proof. intros n.", "induction n as [|n IH].", "- reflexivity.", "- sim
 
 @pytest.fixture(scope="module")
 def coq() -> Iterator[Coq]:
-    made = Coq(CoqConfig())
+    made = Coq(CoqConfig(sentence_seconds=30))  # a busy machine loads Coq's library of real numbers slowly
     yield made
     made.close()
 
