@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.analysis.browser import chains as of_labels
 from pipeline.analysis.browser import parts
 from pipeline.analysis.browser.chains import STRIP, build_browser, strip, uncertainty
 from pipeline.analysis.browser.examples import (
@@ -207,6 +208,15 @@ def test_fewer_chains_than_the_run_has_are_reported(finished: Path) -> None:
     assert len(carried(browser, "index")["ids"]) == 2
     assert f"2 of the run's {len(carried(whole, 'index')['ids'])} chains" in browser.html
     assert "chosen by" not in whole.html
+
+
+def test_a_page_has_as_many_chains_as_fit_with_their_steps(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_labels, "_CHARACTERS", 500)
+    browser = of_run(finished)
+    listed = len(carried(browser, "index")["ids"])
+    assert 1 <= listed < len(pl.read_parquet(finished / "labels" / "*.parquet"))
+    assert f"This page has {listed:,} of the run's" in browser.html
+    assert all(carried(browser, "entries-0"))
 
 
 def test_verdicts_and_labels_are_those_of_the_current_edition(finished: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pipeline.analysis.browser.examples import (
     rollout_examples,
 )
 from pipeline.analysis.browser.parts import (
+    LIMITS,
     MARKS,
     OUTCOMES,
     Blocks,
@@ -59,6 +60,10 @@ _COLUMNS = (
 _OF_CONSENSUS = ("mc_label", "p_error_free", "left_out", "opinions")
 """Columns that are also read of labels by consensus."""
 _OF_FINDINGS = ("chain_id", "step_index", "verdict", "covers", "evidence")
+_CHARACTERS = 18_000_000
+"""Of the chains of a page, with texts as short as they may be."""
+_STEP_CHARACTERS = 40
+"""Of a step's numbers."""
 _FOR_TEXTS = 0.75
 """Share of a page that texts may use; examples get the rest."""
 _LABEL_WORDS = {1: "+ good", 0: "− bad", 2: "o neutral", None: "? uncertain"}
@@ -94,7 +99,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     if not total or not chains:
         return None
-    chosen = Chosen(total, chains)
+    chosen = Chosen(total, min(chains, _room(run, total)))
     found = _findings(storage, run, chosen)
     data = _Chains(len(chosen.places), _confidence(run))
     columns = (*_COLUMNS, *(_OF_CONSENSUS if has_consensus(run) else ()))
@@ -112,6 +117,13 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     listed = len(chosen.places)
     some = f"This page has {listed:,} of the run's {total:,} chains, chosen by hashes; labels/*.parquet has all."
     return _BROWSER.inset(data, some if listed < total else "", "Chains")
+
+
+def _room(run: StoredRun, total: int) -> int:
+    """How many of all chains a page can hold with their steps; at least one."""
+    lengths = pl.element().str.len_chars().clip(upper_bound=LIMITS[-1]) + _STEP_CHARACTERS
+    of_frames = (frame["steps"].list.eval(lengths).list.sum().sum() for frame in run.frames(LABELS, ("steps",)))
+    return max(1, int(_CHARACTERS * total / max(1, sum(of_frames))))
 
 
 class _Chains(Blocks):
