@@ -27,8 +27,6 @@ from pipeline.analysis.agree.judged import (
     at_threshold,
     baseline_results,
     best_on,
-    by_group,
-    total_at,
     undefined,
 )
 from pipeline.analysis.agree.read import StepScores, read_humans, read_originals, read_step_scores, refuse_miscounted
@@ -171,6 +169,8 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
     methods = _methods(config, judged)
     threshold = methods[0].total.threshold
     assert threshold is not None
+    with_cut = Judged(pairs=(*whole, *cut), subsets=(None,) * len(names), resamples=config.resamples)
+    by_lengths = replace(judged, subsets=tuple(length_groups(whole)))
     return ScoreAgreement(
         scores=config.scores,
         files=scores.files,
@@ -204,12 +204,12 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         not_by_people=_listed(not_by_people),
         undefined=undefined(judged),
         methods=tuple(methods),
-        cut_as_missed=total_at([*whole, *cut], threshold, config.resamples) if cut else None,
+        cut_as_missed=at_threshold(with_cut, threshold).total if cut else None,
         steps=step_figures(judged.pairs, BINS, config.resamples),
         steps_by_subset={name: step_figures(judged.of(name), BINS, config.resamples) for name in judged.names},
         by_position=tuple(by_position(judged.pairs)),
         by_length=tuple(by_length(judged.pairs)),
-        results_by_length=by_group(judged, length_groups(judged.pairs), threshold),
+        results_by_length=at_threshold(by_lengths, threshold).by_subset,
         trends=trends(judged.pairs),
         lowest_on_last=lowest_on_last(judged.pairs, config.resamples),
         classes=error_classes(judged.pairs, threshold, config.resamples),

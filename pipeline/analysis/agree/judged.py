@@ -98,8 +98,9 @@ class MethodResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Chains with their human labels and the names of their subsets, None for none. Each has a score for every step. `dev`: the
-    subset on which a threshold is chosen. The means of all methods leave it out, so that they are of the same subsets."""
+    """Chains with their human labels and the names of their subsets, None for none. Where a step without a score decides, the
+    error counts as missed. `dev`: the subset on which a threshold is chosen. The means of all methods leave it out, so that
+    they are of the same subsets."""
 
     pairs: tuple[ChainPair, ...]
     subsets: tuple[str | None, ...]
@@ -173,19 +174,6 @@ def baseline_results(judged: Judged) -> list[MethodResult]:
     return [_result(judged, ruling, How.baseline, lambda _name: None) for ruling in baselines(chains)]
 
 
-def total_at(pairs: Sequence[ChainPair], threshold: float, resamples: int) -> SubsetResult:
-    """One threshold on chains of which some steps may have no score: where such a step decides, the error counts as missed."""
-    ruling = by_threshold([pair.labelled for pair in pairs], threshold)
-    found = first_errors(pairs, [None] * len(pairs), ruling, resamples)
-    return _subset(found.total, threshold)
-
-
-def by_group(judged: Judged, groups: Sequence[str | None], threshold: float) -> dict[str, SubsetResult]:
-    """The results at one threshold for other groups of the same chains. Chains without a group are left out."""
-    found = first_errors(judged.pairs, groups, _scored(judged, threshold), judged.resamples).by_subset
-    return {name: _subset(each, threshold) for name, each in found.items()}
-
-
 def _scored(judged: Judged, threshold: float) -> Ruling:
     ruling = by_threshold([pair.labelled for pair in judged.pairs], threshold)
     return replace(ruling, name=f"score > {threshold:.4g}")
@@ -221,7 +209,7 @@ def _result(
     )  # fmt: skip
 
 
-def _subset(found: F1, threshold: float | None, *, counted: bool = True) -> SubsetResult:
+def _subset(found: F1, threshold: float | None, *, counted: bool) -> SubsetResult:
     """`counted`: the accuracies are shares of chains, not expected values."""
 
     def accuracy(share: float | None, chains: int) -> Interval:

@@ -64,27 +64,24 @@ class SizeResult:
 def compare_methods(candidates: pl.DataFrame, sizes: Sequence[int], seed: int) -> list[SizeResult]:
     """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score; if none has a score,
     `Method.prm` and `Method.weighted` are, and nothing is ahead of anything."""
-    ordered = candidates.sort("problem_id", "chain_id").partition_by("problem_id", maintain_order=True)
+    contests = candidates.sort("problem_id", "chain_id").partition_by("problem_id", maintain_order=True)
     scored, has_outcomes = (has_any(candidates, name) for name in ("score", "outcome_score"))
     without = {
         *([] if scored else [Method.prm, Method.weighted]),
         *([] if has_outcomes else [Method.orm]),
     }
     methods = [method for method in Method if method not in without]
-    tables = {n: np.zeros((len(ordered), len(methods))) for n in sizes}
-    for position, contest in enumerate(ordered):
-        for n, chances in _chances(contest, sizes, seed).items():
-            tables[n][position] = [chances[method] for method in methods]
     rivals = [method for method in AGAINST if scored and method in methods]
+    chances = [_chances(contest, sizes, seed) for contest in contests]
     rows = []
-    for n, table in tables.items():
-        of_prm = table[:, [methods.index(Method.prm)]] if scored else np.zeros((len(ordered), 1))
-        lead = of_prm - table[:, [methods.index(rival) for rival in rivals]]
-        estimates = bootstrap_means(np.hstack([table, lead]), seed)
+    for n in sizes:
+        right = {method: np.array([each[n][method] for each in chances]) for method in methods}
+        leads = [right[Method.prm] - right[rival] for rival in rivals]
+        estimates = bootstrap_means(np.column_stack([*right.values(), *leads]), seed)
         rows.append(
             SizeResult(
                 n=n,
-                short=sum(contest.height < n for contest in ordered),
+                short=sum(contest.height < n for contest in contests),
                 accuracy=dict(zip(methods, estimates[: len(methods)], strict=True)),
                 ahead=dict(zip(rivals, estimates[len(methods) :], strict=True)),
             )
