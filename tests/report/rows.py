@@ -20,16 +20,10 @@ def _prefix(draw: st.DrawFn) -> dict[str, Any]:
     graded = correct + wrong
     mean = (correct + 0.5) / (graded + 1)
     return {
-        "value": correct / graded if graded else None,
-        "n_correct": correct,
-        "n_rollouts": graded,
-        "n_ungraded": ungraded,
-        "n_truncated": draw(st.integers(0, graded + ungraded)),
-        "low": mean / 2,
-        "high": (1 + mean) / 2,
-        "origin": "measured",
-        "label": draw(st.sampled_from([0, 1, 2, None])),
-    }
+        "value": correct / graded if graded else None, "n_correct": correct, "n_rollouts": graded, "n_ungraded": ungraded,
+        "n_truncated": draw(st.integers(0, graded + ungraded)), "low": mean / 2, "high": (1 + mean) / 2,
+        "origin": "measured", "label": draw(st.sampled_from([0, 1, 2, None])),
+    }  # fmt: skip
 
 
 def p_outcome(outcome: bool | None, values: list[float | None]) -> float | None:
@@ -52,10 +46,7 @@ def _chain(draw: st.DrawFn, number: int, problem: int, roots: list[dict[str, Any
         "prefix_ids": [f"{problem}-{number}-{step}" for step in range(len(steps))],
         **{name: [step[name] for step in steps] for name in steps[0]},
         **{f"root_{name}": value for name, value in roots[problem].items() if name != "label"},
-        "estimator": estimator,
-        "label_rule": "any",
-        "policy": "made up",
-        GROWN: False,
+        **{"estimator": estimator, "label_rule": "any", "policy": "made up", GROWN: False},
     }
 
 
