@@ -141,7 +141,7 @@ class _Chains(Blocks):
         """Add a row of `labels`."""
         for prefix in prefixes(row):
             self._numbers.setdefault(prefix, len(self._numbers))
-            self._found[prefix] = examples.get(prefix, ())
+        self._found |= {prefix: examples[prefix] for prefix in prefixes(row) if prefix in examples}
         self._rows.append(row)
         self.add(index_entry(row), row["steps"], partial(chain_json, row, findings, self._numbers))
 

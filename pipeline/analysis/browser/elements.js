@@ -6,19 +6,14 @@ const KEPT_BLOCKS = 6;
 const LABELS = { "+": ["good", "+"], "-": ["bad", "−"], o: ["neutral", "o"], "?": ["uncertain", "?"] };
 const OUTCOMES = { r: ["right", "✓"], w: ["wrong", "✗"], o: ["open", "?"] };
 
-function element(name, attributes, ...children) {
-  const made = document.createElement(name);
+function filled(made, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.append(...children);
   return made;
 }
 
-function drawing(name, attributes, ...children) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
+const element = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);
+const drawing = (name, attributes, ...children) => filled(document.createElementNS(SVG, name), attributes, children);
 
 // Text of a data set or a model, in its own writing direction. Characters that turn what follows them around are shown, for with
 // them a text looks like another one.
