@@ -4,10 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.report.plan_check import (
-    compare_with_plan,
-    differing_settings,
-)
+from pipeline.analysis.report.plan_check import compare_with_plan, differing_settings
 from pipeline.core.progress import SpeedSample, Status
 from pipeline.core.records import Totals
 from pipeline.storage.starts import Start, cost_of
