@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.agree.human import ChainPair, goods_until
-from pipeline.analysis.agree.steps import (
-    by_length,
-    by_position,
-    length_groups,
-    lowest_on_last,
-    step_figures,
-    trends,
-)
+from pipeline.analysis.agree.steps import by_length, by_position, length_groups, lowest_on_last, step_figures, trends
 from pipeline.analysis.comparison import rank_correlation
 from tests.agree.pairs import RESAMPLES, human, labelled, pair
 

@@ -14,13 +14,7 @@ from tests.conftest import write_rows
 from tests.runtime.in_process import done_here
 
 Row = dict[str, Any]
-ORACLES = (
-    "policy=lab",
-    "policy.oracle.world=tree",
-    "scorer=lab",
-    "scorer.oracle.world=tree",
-    "scorer.oracle.auc=0.7",
-)
+ORACLES = ("policy=lab", "policy.oracle.world=tree", "scorer=lab", "scorer.oracle.world=tree", "scorer.oracle.auc=0.7")
 """A policy, and a scorer of the same world that is often wrong."""
 
 

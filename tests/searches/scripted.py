@@ -42,13 +42,7 @@ class Scripted:
         return tuple(nodes)
 
     def found(self, search: Search, given: tuple[Node, ...] = (), pick: Pick = in_order) -> Found:
-        task = Task(
-            problem_id=PROBLEM,
-            root=self.root,
-            given=given,
-            groups=answer_groups,
-            settings=search.settings,
-        )
+        task = Task(problem_id=PROBLEM, root=self.root, given=given, groups=answer_groups, settings=search.settings)
         found = run(Machine(search.search(task)), self.answer, pick)
         assert not wrong_found(found)
         return found

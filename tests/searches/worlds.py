@@ -161,11 +161,7 @@ def search_of(method: str, **settings: object) -> Search:
 
 def task_of(world: TreeWorld, settings: SearchConfig, given: tuple[Node, ...] = ()) -> Task:
     return Task(
-        problem_id=world.problem.problem_id,
-        root=world.root,
-        given=given,
-        groups=answer_groups,
-        settings=settings,
+        problem_id=world.problem.problem_id, root=world.root, given=given, groups=answer_groups, settings=settings
     )
 
 

@@ -14,15 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.analysis.comparison import bootstrap_means
-from pipeline.analysis.select.methods import (
-    MAX_SUBSETS,
-    Method,
-    any_right,
-    best_of,
-    compare_methods,
-    subsets_of,
-    vote,
-)
+from pipeline.analysis.select.methods import MAX_SUBSETS, Method, any_right, best_of, compare_methods, subsets_of, vote
 from pipeline.core.statistics import Interval
 from pipeline.graders.answer_groups import answer_groups
 
