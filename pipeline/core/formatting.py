@@ -61,8 +61,8 @@ def status_items(status: Status, pace: Pace, price: float | None) -> Iterator[tu
 def status_line(status: Status, pace: Pace, seconds: float, price: float | None) -> str:
     """The status as one line of a log: the parts that change what a reader does. `seconds`: how long the current stage has
     lasted."""
-    told = ("units", status.counted, "speed", "money", "left")
-    items = [(name, words) for name, words in status_items(status, pace, price) if name in told]
+    shown = ("units", status.counted, "speed", "money", "left")
+    items = [(name, words) for name, words in status_items(status, pace, price) if name in shown]
     parts = [words if name == "speed" else f"{name} {words}" for name, words in items]
     return " | ".join([f"{printable(status.stage)} {format_duration(seconds)}", *parts])
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from pipeline.display.document import Axis, Chart, Colour, Kind, Line, Mark, Scale
+from pipeline.display.document import Axis, Chart, ChartKind, Colour, Line, Mark, Scale
 
 WIDTH = 400
 HEIGHT = 230
@@ -148,13 +148,13 @@ def _heat(chart: Chart) -> "Drawn":
 
 
 Drawn = tuple[list[alt.Chart], int]
-_DRAWN: Mapping[Kind, Callable[[Chart], Drawn]] = {
-    Kind.histogram: _histogram,
-    Kind.bars: _bars,
-    Kind.columns: _columns,
-    Kind.lines: _lines,
-    Kind.points: _points,
-    Kind.heat: _heat,
+_DRAWN: Mapping[ChartKind, Callable[[Chart], Drawn]] = {
+    ChartKind.histogram: _histogram,
+    ChartKind.bars: _bars,
+    ChartKind.columns: _columns,
+    ChartKind.lines: _lines,
+    ChartKind.points: _points,
+    ChartKind.heat: _heat,
 }
 
 

@@ -38,7 +38,7 @@ class Table:
     colours: Mapping[str, "Colour"] = field(default_factory=dict)
 
 
-class Kind(Enum):
+class ChartKind(Enum):
     """How a chart shows its marks."""
 
     histogram = "histogram"
@@ -71,7 +71,7 @@ BY_LABEL = {"good": Colour.right, "bad": Colour.wrong, "neutral": Colour.accent,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What one bar, point or cell of a chart shows; see `Kind`. A value that is None is not drawn."""
+    """What one bar, point or cell of a chart shows; see `ChartKind`. A value that is None is not drawn."""
 
     x: float | str
     x_end: float | None = None
@@ -122,7 +122,7 @@ class Chart:
 
     title: str
     reading: str
-    kind: Kind
+    kind: ChartKind
     marks: tuple[Mark, ...]
     x: Axis
     y: Axis

@@ -8,7 +8,7 @@ NONE = "-"
 
 
 def number(value: float | None, digits: int = 2, sign: str = "") -> str:
-    """A value with so many decimals. `sign`: `+` for a difference; what rounds to 0 has none."""
+    """A value with this number of decimals. `sign`: `+` for a difference; what rounds to 0 has none."""
     return NONE if value is None else f"{value:{sign if round(value, digits) else ''}z.{digits}f}"
 
 

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pipeline.core.formatting import plain_lines
-from pipeline.display.document import Colour, Kind, Part, Section, Table
+from pipeline.display.document import ChartKind, Colour, Part, Section, Table
 
 _STYLES = {
     Colour.right: "green",
@@ -18,7 +18,7 @@ _STYLES = {
     Colour.uncertain: "yellow",
     Colour.text: "",
 }
-_READ = (Kind.points, Kind.lines, Kind.bars)
+_READ = (ChartKind.points, ChartKind.lines, ChartKind.bars)
 """Charts whose numbers are few enough to be read."""
 _TEXT = 24
 """Columns that a text has at least."""

@@ -255,7 +255,7 @@ def test_the_page_is_in_the_run_directory_under_the_id_of_the_problem(folder: Pa
     assert (folder / "run" / "report.html").exists() == before
     data = data_of(page)
     assert data["problem"] == row["problem"]
-    assert [fact[1] for fact in data["facts"]] == [row["gold_answer"], "3-0, 3-1", row["problem_id"]]
+    assert [each[1] for each in data["facts"]] == [row["gold_answer"], "3-0, 3-1", row["problem_id"]]
     (tree,) = data["trees"]
     at = tree["texts"].index(row["steps"][0])
     assert tree["values"][at] == round(row["value"][0], 3)

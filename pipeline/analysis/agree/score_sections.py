@@ -15,9 +15,9 @@ from pipeline.display.document import (
     BY_LABEL,
     Axis,
     Chart,
+    ChartKind,
     Colour,
     Figure,
-    Kind,
     Line,
     Mark,
     Page,
@@ -363,7 +363,7 @@ def _f1_chart(report: ScoreAgreement) -> Chart | None:
         reading=f"Chosen: {report.main.name} ({how(report, report.main)}). Upper bound: the best threshold of each subset on "
         f"itself, which no user reaches. Best baseline: {baseline.name}, without scores. Bars are "
         f"{format_percent(report.confidence)} intervals.",
-        kind=Kind.points,
+        kind=ChartKind.points,
         marks=tuple(
             Mark.of(name, method.by_subset[name].f1, group)
             for group, method in methods.items()
@@ -385,7 +385,7 @@ def _reliability_chart(report: ScoreAgreement) -> Chart | None:
         reading="Are scores probabilities? The share of each bin of scores, with its interval. On the dashed line they are; "
         "below, scores are too high. A model that was trained on rollouts predicts the end of the chain, which is another "
         "question.",
-        kind=Kind.points,
+        kind=ChartKind.points,
         marks=tuple(Mark(x=each.mean_value, y=each.good, low=each.good_low, high=each.good_high) for each in bins),
         x=Axis(title="mean score of the bin"),
         y=Axis(title="share of good steps"),
@@ -400,7 +400,7 @@ def _position_chart(report: ScoreAgreement) -> Chart | None:
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the lines "
         "is what the scores know.",
-        kind=Kind.lines,
+        kind=ChartKind.lines,
         marks=tuple(
             Mark(x=(each.low + each.high) / 2, y=mean, group=label)
             for each in report.by_position
@@ -420,7 +420,7 @@ def _length_chart(report: ScoreAgreement) -> Chart | None:
         title="Lowest score by length",
         reading="Mean of the lowest score of a chain, by its number of steps. One threshold for all lengths flags more of the "
         "long chains without an error where this line falls.",
-        kind=Kind.lines,
+        kind=ChartKind.lines,
         marks=tuple(
             Mark(x=name_of_lengths(each.first, each.last), y=mean, group=kind)
             for each in report.by_length
@@ -445,7 +445,7 @@ def _class_chart(report: ScoreAgreement) -> Chart | None:
         title="PRMScore by class",
         reading="Mean of the F1 of good steps and the F1 of bad steps, as PRMBench defines it. A class without a bad step has "
         "its F1.",
-        kind=Kind.points,
+        kind=ChartKind.points,
         marks=tuple(Mark.of(name, score) for name, score in by_class.items()),
         x=Axis(scale=Scale.names),
         y=Axis(title="PRMScore"),

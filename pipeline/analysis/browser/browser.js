@@ -2,15 +2,15 @@
 
 async function begin() {
   const page = document.getElementById("browser");
-  const told = document.getElementById("browser-told");
+  const status = document.getElementById("browser-note");
   if (!window.DecompressionStream) {
-    told.textContent = `This browser is too old to unpack the data: it has no DecompressionStream. ${page.dataset.files} has them.`;
+    status.textContent = `This browser is too old to unpack the data: it has no DecompressionStream. ${page.dataset.files} has them.`;
     return;
   }
-  told.textContent = "The data are being unpacked.";
+  status.textContent = "The data are being unpacked.";
   if (document.getElementById("browser-entry")) page.append(element("div", { id: "browser-one" }, ...entryBody(await unpacked("browser-entry"), "only", {})));
   else listing(await unpacked("browser-index"), page.dataset.files);
-  told.remove();
+  status.remove();
   page.dataset.ready = "";
 }
 

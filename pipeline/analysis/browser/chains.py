@@ -25,7 +25,7 @@ from pipeline.analysis.browser.parts import (
     Blocks,
     Browser,
     Chosen,
-    Fact,
+    Detail,
     Order,
     beginning,
     entry,
@@ -99,7 +99,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     if not total or not chains:
         return None
-    chosen = Chosen(total, min(chains, _room(run, total)))
+    chosen = Chosen(total, min(chains, _capacity(run, total)))
     found = _findings(storage, run, chosen)
     data = _Chains(len(chosen.places), _confidence(run))
     columns = (*_COLUMNS, *(_OF_CONSENSUS if has_consensus(run) else ()))
@@ -119,7 +119,7 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     return _BROWSER.inset(data, some if listed < total else "", "Chains")
 
 
-def _room(run: StoredRun, total: int) -> int:
+def _capacity(run: StoredRun, total: int) -> int:
     """How many of all chains a page can hold with their steps; at least one."""
     lengths = pl.element().str.len_chars().clip(upper_bound=LIMITS[-1]) + _STEP_CHARACTERS
     of_frames = (frame["steps"].list.eval(lengths).list.sum().sum() for frame in run.frames(LABELS, ("steps",)))
@@ -199,7 +199,7 @@ def chain_json(chain: Row, findings: Mapping[int, Sequence[Said]], numbers: Mapp
         notes={sure: [(f"▼ {drop.size:.2f} largest drop", "differs")]} if sure and drop else {},
         said=_said(chain, findings),
     )
-    return entry(shortened(chain["problem"], characters, LABELS.name), _facts(chain), [path])
+    return entry(shortened(chain["problem"], characters, LABELS.name), _details(chain), [path])
 
 
 def strip(values: Sequence[float | None]) -> list[float | None]:
@@ -236,7 +236,7 @@ def _marks(chain: Row) -> str:
     return f"{'differ ' if disagree else ''}{'out' if left_out else 'kept'}"
 
 
-def _facts(chain: Row) -> list[Fact]:
+def _details(chain: Row) -> list[Detail]:
     answer = chain["final_answer"]
     sure = "" if (p := chain["p_outcome"]) is None else f", probability {p:.2f} by the value before the last step"
     return [
@@ -250,7 +250,7 @@ def _facts(chain: Row) -> list[Fact]:
     ]
 
 
-def _agreed(chain: Row) -> Iterator[Fact]:
+def _agreed(chain: Row) -> Iterator[Detail]:
     """The first errors that Monte Carlo and each witness name, and what consensus made of the chain."""
     if (reason := chain["left_out"]) is not None:
         yield "consensus", f"left out: {short(reason_text(reason), LABELS.name)}", "differs"
@@ -279,7 +279,7 @@ def _said(chain: Row, findings: Mapping[int, Sequence[Said]]) -> dict[int, list[
     places, free = witness_places(chain["opinions"]), chain["p_error_free"]
     said: dict[int, list[Said]] = {}
     for step, label in enumerate(chain["mc_label"], start=1):
-        told = [("Monte Carlo", _LABEL_WORDS[label], "", "")]
+        named = [("Monte Carlo", _LABEL_WORDS[label], "", "")]
         for each in chain["opinions"]:
             if (checked := each["steps"]) is not None:
                 text, accuses = _CHECKED.get(checked[step - 1], "not checked"), checked[step - 1] == 0
@@ -287,10 +287,10 @@ def _said(chain: Row, findings: Mapping[int, Sequence[Said]]) -> dict[int, list[
                 share = each["first_error"][step - 1] or 0.0
                 text, accuses = f"first error {100 * share:.0f} %" if share else "0 %", share > 0
             kind = "accuses named" if places[each["witness"]] == step else "accuses" if accuses else ""
-            told.append((short(each["witness"], LABELS.name), text, kind, ""))
+            named.append((short(each["witness"], LABELS.name), text, kind, ""))
         if free is not None:
-            told.append(("no error so far", f"{free[step - 1]:.2f}", "", ""))
-        said[step] = [*told, *findings.get(step, ())]
+            named.append(("no error so far", f"{free[step - 1]:.2f}", "", ""))
+        said[step] = [*named, *findings.get(step, ())]
     return said
 
 

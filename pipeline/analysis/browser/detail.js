@@ -68,7 +68,7 @@ function treePart(data, name, more) {
   ];
 }
 
-// `name` tells the elements of this entry from others. `more` has `examplesOf`, which finds examples of rollouts by the number of
+// `name` is in the ids of the elements of this entry. `more` has `examplesOf`, which finds examples of rollouts by the number of
 // a prefix, and the `confidence` of intervals.
 function entryBody(entry, name, more) {
   return [

@@ -43,7 +43,7 @@ _INDEX_BYTES = 50
 _PACKAGE = "pipeline.analysis.browser"
 _SCRIPTS = ("elements", "tree", "picture", "detail", "listing", "browser")
 
-Fact = tuple[str, str] | tuple[str, str, str]
+Detail = tuple[str, str] | tuple[str, str, str]
 """A name, a value, and the kind of value: an `answer`, which is searched too, a `code`, or one that `differs`."""
 
 
@@ -180,7 +180,7 @@ def beginning(identity: str, source: str | None, problem: str, outcome: bool | N
     }
 
 
-def entry(problem: str, facts: Sequence[Fact], trees: Sequence[Mapping[str, object]], **more: object) -> str:
+def entry(problem: str, facts: Sequence[Detail], trees: Sequence[Mapping[str, object]], **more: object) -> str:
     """An entry as JSON."""
     return json_text({"problem": problem, "facts": facts, "trees": trees, **more})
 

@@ -9,7 +9,7 @@ from pipeline.analysis.browser.parts import (
     Blocks,
     Browser,
     Chosen,
-    Fact,
+    Detail,
     Order,
     beginning,
     entry,
@@ -116,14 +116,14 @@ def problem_json(problem: SearchedProblem, characters: int) -> str:
     )
     return entry(
         shortened(problem.search["problem"], characters, SEARCHES.name),
-        list(_facts(problem)),
+        list(_details(problem)),
         [shown] if len(tree.nodes) > 1 else [],
         answers=[_answer(each) for each in problem.answers[:_ANSWERS]],
         more=f"{format_count(more, 'more answer')} of fewer chains." if more > 0 else "",
     )
 
 
-def _facts(problem: SearchedProblem) -> Iterator[Fact]:
+def _details(problem: SearchedProblem) -> Iterator[Detail]:
     found = problem.search
     if found["gold_answer"] is not None:
         yield "correct answer", short(found["gold_answer"], SEARCHES.name), "answer"

@@ -6,7 +6,7 @@ from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
 from pipeline.display.columns import table_of
-from pipeline.display.document import Axis, Chart, Colour, Kind, Line, Mark, Page, Section, Table, sentence
+from pipeline.display.document import Axis, Chart, ChartKind, Colour, Line, Mark, Page, Section, Table, sentence
 from pipeline.display.numbers import interval, key_figure, number
 from pipeline.display.page import foot
 from pipeline.scorers.calibration import MapKind, PositionMap
@@ -132,7 +132,7 @@ def _reliability_chart(report: CalibrationReport) -> Chart:
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are probabilities; "
         "below it they are too high.",
-        kind=Kind.points,
+        kind=ChartKind.points,
         marks=tuple(Mark.of(each.prediction, each.value, kind) for kind, each in bins),
         x=Axis(title="mean score of the bin"),
         y=Axis(title="mean V"),
@@ -171,7 +171,7 @@ def _map_chart(found: PositionMap) -> Chart:
     return Chart(
         title=f"Step {found.first}" if found.first == found.last else f"Steps {found.first} {until}",
         reading=f"From {found.prefixes:,} prefixes.",
-        kind=Kind.lines,
+        kind=ChartKind.lines,
         marks=tuple(Mark(x=score, y=value, low=low, high=high) for score, value, low, high in points),
         x=Axis(title="score"),
         y=Axis(title="V"),

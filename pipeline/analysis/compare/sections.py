@@ -9,8 +9,8 @@ from pipeline.core.formatting import format_count, format_percent, format_span, 
 from pipeline.display.document import (
     Axis,
     Chart,
+    ChartKind,
     Figure,
-    Kind,
     Line,
     Mark,
     Page,
@@ -219,7 +219,7 @@ def _scatter(found: Comparison) -> Chart:
     return Chart(
         title="Values of b against those of a",
         reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
-        kind=Kind.heat,
+        kind=ChartKind.heat,
         marks=tuple(Mark(x=a, x_end=a + 1 / bins, y=b, y_end=b + 1 / bins, weight=count) for a, b, count in cells),
         x=Axis(title="value in a"),
         y=Axis(title="value in b"),
@@ -239,7 +239,7 @@ def _by_position(found: Comparison) -> Chart:
     return Chart(
         title="Shift by position",
         reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",
-        kind=Kind.points,
+        kind=ChartKind.points,
         marks=tuple(Mark.of(format_span(part.first, part.last), part.shift) for part in found.shift.by_position),
         x=Axis(title="steps in the prefix", scale=Scale.names),
         y=Axis(title="b - a", scale=Scale.numbers),

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
 from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent, format_span
-from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, Kind, Mark, Scale, Table
+from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, ChartKind, Mark, Scale, Table
 
 _PLACES = "0 is the bare problem (before step 1), 1 is the last step."
 _SHARE = Axis(title="", scale=Scale.shares)
@@ -50,7 +50,7 @@ def by_position(found: pl.DataFrame) -> Chart | None:
         title="Value along the chain",
         reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
         "of a last step is the outcome.",
-        kind=Kind.lines,
+        kind=ChartKind.lines,
         marks=tuple(
             Mark(x=row["at"], y=row["mean"], low=row["low"], high=row["high"], group=row["outcome"]) for row in rows
         ),
@@ -77,7 +77,7 @@ def labels(counts: pl.DataFrame) -> Chart | None:
         title="Labels",
         reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
         "neutral 2 and uncertain null.",
-        kind=Kind.bars,
+        kind=ChartKind.bars,
         marks=tuple(Mark(x=row["outcome"], y=row["share"], group=row["label"]) for row in rows),
         x=Axis(scale=Scale.names),
         y=Axis(title="share of the steps", scale=Scale.shares),
@@ -127,7 +127,7 @@ def widths(counts: pl.DataFrame) -> Chart | None:
         title="Interval width against rollouts",
         reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
         "interval means a certain value.",
-        kind=Kind.heat,
+        kind=ChartKind.heat,
         # A tick of the axis is in the middle of its count.
         marks=tuple(
             Mark(x=spent - 0.5, x_end=until + 0.5, y=low, y_end=high, weight=prefixes)
@@ -159,7 +159,7 @@ def verdicts(counts: pl.DataFrame) -> Chart | None:
         title="Verdicts",
         reading="Verdicts of the answer checker. Unparseable, over limit, timeout and crashed are ungraded: they never count "
         "as incorrect.",
-        kind=Kind.bars,
+        kind=ChartKind.bars,
         marks=tuple(Mark(x=row["verdict"], y=row["share"]) for row in rows),
         x=Axis(scale=Scale.names),
         y=_SHARE,
@@ -177,7 +177,7 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Chart | None
     return Chart(
         title=f"Left out by {by}",
         reading=reading,
-        kind=Kind.bars,
+        kind=ChartKind.bars,
         marks=tuple(Mark(x=group.name, y=group.share) for group in groups),
         x=Axis(scale=Scale.names),
         y=Axis(title="share left out", scale=Scale.shares),
@@ -198,7 +198,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
     return Chart(
         title=title,
         reading=reading,
-        kind=Kind.histogram,
+        kind=ChartKind.histogram,
         marks=tuple(
             Mark(x=low, x_end=high, y=by_outcome[at], group=outcome)
             for low, high, *by_outcome, _ in counts.iter_rows()
@@ -221,7 +221,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
     return Chart(
         title=title,
         reading=reading,
-        kind=Kind.columns,
+        kind=ChartKind.columns,
         marks=tuple(Mark(x=row["at"], y=row["share"]) for row in rows),
         x=_POSITION,
         y=_SHARE,

@@ -5,7 +5,7 @@ The main line of the tree is a chain of the run, where it has one, else the step
 
 from collections.abc import Sequence
 
-from pipeline.analysis.browser.parts import LIMITS, MARKS, MOST_NODES, OUTCOMES, Fact, entry, nodes, part_of, short
+from pipeline.analysis.browser.parts import LIMITS, MARKS, MOST_NODES, OUTCOMES, Detail, entry, nodes, part_of, short
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
@@ -25,7 +25,7 @@ KIND = "tree"
 _SOURCES = 5
 """Ids of rows, at most."""
 _SMALL = 60
-"""A tree with at most so many nodes is open at first."""
+"""A tree with at most this number of nodes is open at first."""
 
 
 def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]]:
@@ -94,10 +94,10 @@ def trees_json(found: Sequence[ProblemTree], strength: float) -> str:
     sources = list(dict.fromkeys(name for each in found for name in each.source_ids))
     more = len(sources) - _SOURCES
     ids = ", ".join(short(name, LABELS.name) for name in sources[:_SOURCES])
-    facts: list[Fact] = [("correct answer", short(first.gold_answer, LABELS.name), "answer")]
+    details: list[Detail] = [("correct answer", short(first.gold_answer, LABELS.name), "answer")]
     if sources:
-        facts.append(("id", f"{ids} and {format_count(more, 'more row')}" if more > 0 else ids))
-    facts.append(("problem_id", first.tree.problem_id, "code"))
+        details.append(("id", f"{ids} and {format_count(more, 'more row')}" if more > 0 else ids))
+    details.append(("problem_id", first.tree.problem_id, "code"))
     names = [
         f"Tree {number} of {len(found)}: the input has the problem in several units, which share no rollouts"
         for number in range(1, len(found) + 1)
@@ -105,7 +105,7 @@ def trees_json(found: Sequence[ProblemTree], strength: float) -> str:
     trees = [
         _tree(each.tree, strength, name if len(found) > 1 else "") for each, name in zip(found, names, strict=True)
     ]
-    return entry(shortened(first.problem, LIMITS[0], LABELS.name), facts, trees)
+    return entry(shortened(first.problem, LIMITS[0], LABELS.name), details, trees)
 
 
 def _tree(tree: RolloutTree, strength: float, name: str) -> dict[str, object]:
