@@ -117,7 +117,7 @@ def _lines(chart: Chart) -> "Drawn":
     dashes = alt.Scale(domain=groups, range=list(_DASHES[: len(groups)]))
     base = _base(chart)
     line = base.mark_line(strokeWidth=2.5).encode(
-        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("group:N", scale=dashes, legend=None)
+        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("group:N", scale=dashes)
     )
     # Bands are faint, so that all lines stay readable where bands overlap.
     band = base.mark_area(opacity=0.18).encode(x=x, y=_axis(alt.Y, "low", chart.y), y2="high:Q", color=colour)

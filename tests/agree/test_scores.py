@@ -511,7 +511,7 @@ def test_the_page_holds_the_figures_and_loads_nothing(two: Two, tmp_path: Path, 
     assert "&lt;script&gt;" in text
     assert text.count("<script") == 1
     assert "http" not in text.replace("http-equiv", "")
-    for heading in ("First errors", "Where errors are put", "Single steps", "Position and length", "F1 by the way"):
+    for heading in ("First errors", "Where errors are put", "Single steps", "Position and length", ">bad</text>"):
         assert heading in text
     page.write_text("mine")
     assert "exists and is not a report" in refused(capsys, scores, data, f"page={page}")
