@@ -112,7 +112,6 @@ def test_a_task_that_cannot_be_used_says_why_and_stops_nobody(run_dir: str, caps
     shown = capsys.readouterr().out
     assert "count_tokens" in shown
     assert "nameless" not in shown
-    # A name of ours stays ours.
     assert shown.count("  status  ") == 1
     for more in ("", " --estimate"):
         assert main(["stillborn", f"run_dir={run_dir}{more}"]) == 1

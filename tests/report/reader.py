@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
@@ -39,7 +40,7 @@ class Reader:
 
     def until(self, found: Callable[[], T], seconds: float = 10) -> T:
         """What is found, once it is something."""
-        return WebDriverWait(self.driver, seconds, 0.02).until(lambda _: found())
+        return WebDriverWait(self.driver, seconds, 0.02, [StaleElementReferenceException]).until(lambda _: found())
 
     def press(self, *keys: str) -> None:
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
@@ -54,7 +55,7 @@ class Reader:
 
     def texts(self, selector: str) -> list[str]:
         """Of all elements, in one question."""
-        ask = "return [...document.querySelectorAll(arguments[0])].map((found) => found.textContent)"
+        ask = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
         return list(self.driver.execute_script(ask, selector))
 
     def sources(self) -> list[str]:
