@@ -35,7 +35,7 @@ class Column:
 
 @cache
 def columns(record: Any) -> Mapping[str, Column]:
-    """The columns of a class of records, by field."""
+    """The columns of the class `record`, by field."""
     found = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
         for extra in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
@@ -45,7 +45,7 @@ def columns(record: Any) -> Mapping[str, Column]:
 
 
 def heads(record: Any) -> tuple[str, ...]:
-    """The heads of the columns of a class of records."""
+    """The heads of the columns of the class `record`."""
     return tuple(column.head for column in columns(record).values())
 
 
@@ -54,10 +54,7 @@ def cells(record: Any) -> tuple[str, ...]:
     return tuple(column.cell(getattr(record, name)) for name, column in columns(record.__class__).items())
 
 
-def table_of(head: str, records: Mapping[str, Any], *, title: str = "", caption: str = "") -> Table:
-    """A table with a row for each of the named records of one class, of which there is at least one."""
-    (record, *_) = records.values()
-    heads = (head, *(column.head for column in columns(record.__class__).values()))
-    return Table(
-        heads=heads, rows=tuple((name, *cells(each)) for name, each in records.items()), title=title, caption=caption
-    )
+def table_of(head: str, record: Any, named: Mapping[str, Any], *, title: str = "", caption: str = "") -> Table:
+    """A table with a row for each of the `named` records of the class `record`."""
+    rows = tuple((name, *cells(each)) for name, each in named.items())
+    return Table(heads=(head, *heads(record)), rows=rows, title=title, caption=caption)

@@ -90,13 +90,11 @@ class Mark:
 
 
 class Scale(Enum):
-    """What an axis measures."""
+    """What an axis of lines, points or cells measures; what bars and columns measure is known."""
 
     unit = "unit"
     """Numbers from 0 to 1."""
     counts = "counts"
-    shares = "shares"
-    """Numbers from 0 to the largest, which is at most 1, as percents."""
     numbers = "numbers"
     names = "names"
     """Names in the order of the marks."""

@@ -14,17 +14,17 @@ import shlex
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pipeline import __version__
 from pipeline.display.document import Chart, Page
 from pipeline.display.drawing import cleaned, drawn
+from pipeline.display.embedded import part
 
-_WEB = Path(__file__).parent / "web"
-_TEMPLATE = "page.html.jinja"
+_PACKAGE = "pipeline.display"
+_TEMPLATE = "web/page.html.jinja"
 _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
 _TAG = re.compile("<[^>]*>")
@@ -45,14 +45,12 @@ def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:
 
 def html(page: Page) -> bytes:
     """The page as the content of an HTML file."""
-    templates = Environment(
-        loader=FileSystemLoader(_WEB), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     inset = page.inset
-    script = "\n".join([_part("page.js"), *([inset.js] if inset else [])])
-    style = "\n".join([_part("theme.css"), *([inset.css] if inset else [])])
+    script = "\n".join([part(_PACKAGE, "web/page.js"), *([inset.js] if inset else [])])
+    style = "\n".join([part(_PACKAGE, "web/theme.css"), *([inset.css] if inset else [])])
     svgs = iter(_drawn([chart for section in page.sections for chart in section.charts]))
-    text = templates.get_template(_TEMPLATE).render(
+    text = templates.from_string(part(_PACKAGE, _TEMPLATE)).render(
         page=page,
         # The following parts are trusted as markup, see the module.
         script=Markup(script),
@@ -80,10 +78,6 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
         return _LONG_FRACTION.sub(r"\1", _SIZE.sub(r'<svg viewBox="\1" aria-hidden="true" focusable="false">', text))
 
     return [Markup(_TAG.sub(styled, svg)) for svg in drawn([cleaned(vega_lite(chart)) for chart in charts])]
-
-
-def _part(name: str) -> str:
-    return (_WEB / name).read_text("utf-8")
 
 
 def _policy(script: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pipeline.analysis.agree.rulings import FirstErrorShift
 from pipeline.analysis.agree.run import Agreement, MethodComparison
 from pipeline.analysis.agree.score_sections import SHOWN_SUBSETS, curve_table
+from pipeline.analysis.agree.steps import StepLabels
 from pipeline.analysis.agree.verifiers import VerifierAgreement
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
@@ -162,4 +163,4 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
 
 def _steps_table(report: Agreement) -> Table:
     found = {each.name: each.steps for each in _rows(report.rulings) if each.steps is not None}
-    return table_of("steps by", found, title="Single steps, without the steps after the first human error")
+    return table_of("steps by", StepLabels, found, title="Single steps, without the steps after the first human error")

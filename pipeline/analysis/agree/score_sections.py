@@ -7,7 +7,7 @@ from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
 from pipeline.analysis.agree.rulings import FirstErrorShift
-from pipeline.analysis.agree.steps import Bin, LengthFigures, name_of_lengths
+from pipeline.analysis.agree.steps import Bin, LengthFigures, PositionFigures, StepFigures, name_of_lengths
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent, printable
 from pipeline.display.columns import cells, heads, table_of
@@ -266,7 +266,7 @@ def _shift(report: ScoreAgreement) -> Table:
 
 def _steps(report: ScoreAgreement) -> Table:
     named = report.steps_by_subset if len(report.steps_by_subset) > 1 else {}
-    return table_of("steps of", {**named, "all chains": report.steps})
+    return table_of("steps of", StepFigures, {**named, "all chains": report.steps})
 
 
 def curve_table(name: str, bins: Sequence[Bin]) -> Table:
@@ -281,7 +281,7 @@ def curve_table(name: str, bins: Sequence[Bin]) -> Table:
 
 def _positions(report: ScoreAgreement) -> Table:
     parts = {f"{found.low:.1f}-{found.high:.1f}": found for found in report.by_position}
-    return table_of("part of the chain", parts)
+    return table_of("part of the chain", PositionFigures, parts)
 
 
 def _lengths(report: ScoreAgreement) -> Table:
@@ -377,7 +377,7 @@ def _f1_chart(report: ScoreAgreement) -> Chart | None:
     )
 
 
-def _reliability_chart(report: ScoreAgreement) -> Chart | None:
+def _reliability_chart(report: ScoreAgreement) -> Chart:
     """Share of steps that people call good against mean score."""
     bins = report.steps.bins
     return Chart(
@@ -394,7 +394,7 @@ def _reliability_chart(report: ScoreAgreement) -> Chart | None:
     )
 
 
-def _position_chart(report: ScoreAgreement) -> Chart | None:
+def _position_chart(report: ScoreAgreement) -> Chart:
     """Mean score of good and bad steps by part of the chain."""
     return Chart(
         title="Score by position",
@@ -414,7 +414,7 @@ def _position_chart(report: ScoreAgreement) -> Chart | None:
     )
 
 
-def _length_chart(report: ScoreAgreement) -> Chart | None:
+def _length_chart(report: ScoreAgreement) -> Chart:
     """Mean of the lowest score of a chain by its number of steps."""
     return Chart(
         title="Lowest score by length",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport
+from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, Reliability
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
 from pipeline.display.columns import table_of
@@ -110,7 +110,7 @@ def _figures(report: CalibrationReport) -> Table:
     given = {} if report.given is None else {"as in the file": report.given}
     last = {} if ends is None else {"last steps: scores": ends.before, "... calibrated": ends.after}
     note = "" if ends is None else "V of a last step is the outcome of its chain. No map is fitted to last steps."
-    return table_of("", {"scores": total.before, **given, "calibrated": total.after, **last}, caption=note)
+    return table_of("", Reliability, {"scores": total.before, **given, "calibrated": total.after, **last}, caption=note)
 
 
 def _groups(report: CalibrationReport) -> Table:

@@ -11,7 +11,6 @@ from pipeline.core.formatting import format_percent, format_span
 from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, ChartKind, Mark, Scale, Table
 
 _PLACES = "0 is the bare problem (before step 1), 1 is the last step."
-_SHARE = Axis(title="", scale=Scale.shares)
 _POSITION = Axis(title="position in the chain")
 _QUARTILES = ("mean", "low", "high")
 
@@ -79,8 +78,8 @@ def labels(counts: pl.DataFrame) -> Chart | None:
         "neutral 2 and uncertain null.",
         kind=ChartKind.bars,
         marks=tuple(Mark(x=row["outcome"], y=row["share"], group=row["label"]) for row in rows),
-        x=Axis(scale=Scale.names),
-        y=Axis(title="share of the steps", scale=Scale.shares),
+        x=Axis(),
+        y=Axis(title="share of the steps"),
         groups=BY_LABEL,
         numbers=Table(
             heads=("chains", "label", "steps", "share"),
@@ -161,8 +160,8 @@ def verdicts(counts: pl.DataFrame) -> Chart | None:
         "as incorrect.",
         kind=ChartKind.bars,
         marks=tuple(Mark(x=row["verdict"], y=row["share"]) for row in rows),
-        x=Axis(scale=Scale.names),
-        y=_SHARE,
+        x=Axis(),
+        y=Axis(),
         numbers=Table(
             heads=("verdict", "rollouts", "share", "tokens"),
             rows=tuple((row["verdict"], f"{row['rollouts']:,}", row["text"], f"{row['tokens']:,}") for row in rows),
@@ -179,8 +178,8 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Chart | None
         reading=reading,
         kind=ChartKind.bars,
         marks=tuple(Mark(x=group.name, y=group.share) for group in groups),
-        x=Axis(scale=Scale.names),
-        y=Axis(title="share left out", scale=Scale.shares),
+        x=Axis(),
+        y=Axis(title="share left out"),
         numbers=Table(
             heads=(by, "chains", "left out", "share"),
             rows=tuple(
@@ -206,7 +205,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
             if by_outcome[at]
         ),
         x=Axis(title=axis),
-        y=Axis(title=what, scale=Scale.counts),
+        y=Axis(title=what),
         groups=BY_OUTCOME,
         numbers=Table(
             heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
@@ -224,7 +223,7 @@ def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: 
         kind=ChartKind.columns,
         marks=tuple(Mark(x=row["at"], y=row["share"]) for row in rows),
         x=_POSITION,
-        y=_SHARE,
+        y=Axis(),
         numbers=Table(
             heads=("position", part, whole, "share"),
             rows=tuple(
