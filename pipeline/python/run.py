@@ -271,8 +271,8 @@ class Run(RunDirectory):
         return done_for_call(command, self._asked((), objects, settings), objects, progress=progress)
 
     def frame(self, table: str) -> pl.DataFrame:
-        """The rows of a table, of units that are finished: `labels`, `rollouts`, `rejects`, `findings` of all verifiers,
-        `critiques` of all judges, or those of a plug-in's command, by its name."""
+        """The rows of a table: `labels`, `rollouts`, `rejects`, `findings` of all verifiers, `critiques` of all judges, or
+        those of a plug-in's command, by its name. Of unfinished units, rollouts and rejects."""
         ours: dict[str, Callable[[], pl.DataFrame]] = {
             "labels": self.labels,
             "rollouts": self.rollouts,

@@ -9,7 +9,7 @@ from pipeline.analysis.report import aggregates, charts
 from pipeline.analysis.report.consensus import consensus_figure, consensus_section
 from pipeline.analysis.report.plan_check import PlannedAmount
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
-from pipeline.analysis.report.run_report import TEXT, last_activity, missing_costs, unlikely_text
+from pipeline.analysis.report.run_report import TEXT, RunReport, last_activity, missing_costs, unlikely_text
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import (
@@ -28,12 +28,11 @@ from pipeline.storage.starts import RunCost, cost_of
 KIND = "report"
 
 
-def build_page(
-    found: RunData, plan: Sequence[PlannedAmount], *, notes: Sequence[str], inset: Inset | None, foot: Sequence[str]
-) -> Page:
-    """The page; `notes` come before its own."""
+def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tuple[str, ...]) -> Page:
+    """The page. `request`: see `request_text`; empty for none."""
+    found = read.found
     agreed = consensus_section(found.consensus, found.reliabilities) if found.consensus else None
-    sections = (_values(found), agreed, _planned(found, plan), _rejects(found))
+    sections = (_values(found), agreed, _planned(found, read.planned_amounts), _rejects(found))
     warned = [*warning_lines(found.steps, found.repeats), *missing_costs(found)]
     own = [
         *(sentence(words) for words in (*found.made_up_opinions, found.capped) if words),
@@ -42,14 +41,14 @@ def build_page(
     return Page(
         title=run_name(found.run_dir),
         kind=KIND,
-        verdict=_verdict(found, len(notes) + len(own)),
+        verdict=_verdict(found, len(read.notes) + len(own)),
         details=_details(found),
-        notes=(*notes, *own),
+        notes=(*read.notes, *own),
         figures=tuple(_figures(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,
-        copies=_copies(found),
-        foot=tuple(foot),
+        copies=_copies(found, request),
+        foot=foot,
     )
 
 
@@ -83,11 +82,11 @@ def _verdict(found: RunData, remarks: int) -> str:
     return " ".join(said)
 
 
-def _copies(found: RunData) -> tuple[tuple[str, str], ...]:
+def _copies(found: RunData, request: str) -> tuple[tuple[str, str], ...]:
     settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
     return (
         ("Settings", settings),
-        *([("One request, after the first step of a chain", found.request)] if found.request else []),
+        *([("One request, after the first step of a chain", request)] if request else []),
     )
 
 

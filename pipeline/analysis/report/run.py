@@ -6,12 +6,14 @@ from pathlib import Path
 
 from pipeline.analysis.browser.chains import build_browser
 from pipeline.analysis.report.contents import build_page
+from pipeline.analysis.report.request import request_text
 from pipeline.analysis.report.run_lines import totals_lines
 from pipeline.analysis.report.run_report import RunReport, read_run
 from pipeline.analysis.searches.page import search_report
 from pipeline.analysis.settings import ReportConfig
 from pipeline.analysis.trees.report import tree_report
 from pipeline.core.errors import StepvalueError, UsageError
+from pipeline.core.tables import LABELS
 from pipeline.display.document import GENERATOR
 from pipeline.display.page import foot, html
 from pipeline.storage.local import LocalStorage
@@ -109,11 +111,12 @@ def _tree(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
     """The page of a run that was read from `storage`, with at most `config.chains` of its chains. Raises StoreError for a
     damaged file."""
+    rows = () if read.found.made_up else read.run.rows(LABELS, ["problem", "steps"])
+    asked = next((chain for chain in rows if chain["steps"]), None)
     return html(
         build_page(
-            read.found,
-            read.planned_amounts,
-            notes=read.notes,
+            read,
+            request=request_text(read.run.settings, asked) if asked else "",
             inset=build_browser(storage, read.run, chains=config.chains),
             foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )

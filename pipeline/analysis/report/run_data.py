@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.analysis.consensus import learned_from
 from pipeline.analysis.report.aggregates import COLUMNS, chains_of, given_outcomes, makers_of, steps_of
-from pipeline.analysis.report.request import request_text
 from pipeline.analysis.report.warnings import repeated_texts
 from pipeline.config.consensus import cap_text, made_up_witnesses
 from pipeline.config.recorded_settings import Settings
@@ -72,9 +71,8 @@ class RunData:
     for rows and for single prefixes. If no row was usable, both come from the reject files, which no record lists.
     `damaged_starts` names unreadable files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels.
     `consensus`: what consensus made of the labels, None for other labels. `capped`: see `cap_text`. `reliabilities`: what it
-    has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `request`: see
-    `request_text`; empty where the values are made up, and without labels. `edition` is None if the labels are the run's own;
-    else `edition_command` is the command that made it."""
+    has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if
+    the labels are the run's own; else `edition_command` is the command that made it."""
 
     run_dir: str
     settings: Settings
@@ -100,7 +98,6 @@ class RunData:
     reliabilities: Sequence[Reliability] = ()
     made_up_opinions: tuple[str, ...] = ()
     capped: str = ""
-    request: str = ""
 
 
 def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
@@ -110,8 +107,6 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
     commits = [*([staged] if staged else []), *wholes]
     found = _labels(run)
     log = _log(run)
-    made_up = made_up_text(run.identity) if found.chains.height else ""
-    asked = [] if made_up else islice((chain for chain in run.rows(LABELS, ["problem", "steps"]) if chain["steps"]), 1)
     rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
     starts = read_starts(storage)
@@ -137,12 +132,11 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         starts=starts.starts,
         damaged_starts=starts.damaged,
         plan=plan,
-        made_up=made_up,
+        made_up=made_up_text(run.identity) if found.chains.height else "",
         consensus=found.consensus,
         reliabilities=_reliabilities(run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
         capped=cap_text(run.settings),
-        request="".join(request_text(run.settings, chain) for chain in asked),
     )
 
 
