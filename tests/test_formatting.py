@@ -71,8 +71,18 @@ def test_a_panel_has_items_that_a_log_leaves_out() -> None:
 
 def test_time_left_follows_from_prefixes_where_rounds_add_rollouts() -> None:
     course = [point(at, 10 * at, 0)._replace(prefixes_decided=at) for at in (0, 100)]
-    assert pace(course, 1_010).seconds_left == pytest.approx(1.0)
-    assert pace(course, 1_010, 400).seconds_left == pytest.approx(300.0)
+    status = Status(stage="", rollouts_expected=1_010)
+    assert pace(course, status).seconds_left == pytest.approx(1.0)
+    assert pace(course, replace(status, prefixes=400)).seconds_left == pytest.approx(300.0)
+    assert pace(course, replace(status, prefixes=400, rollouts_most=3_000)).seconds_left == pytest.approx(200.0)
+    assert pace(course, replace(status, prefixes=400, rollouts_most=900)).seconds_left == 0.0
+
+
+def test_the_most_rollouts_stand_beside_those_that_are_expected_so_far() -> None:
+    status = Status(stage="", rollouts=5, rollouts_expected=20, rollouts_most=80)
+    assert dict(status_items(status, Pace(), None))["rollouts"] == "5 of 20 expected so far, at most 80"
+    known = replace(status, rollouts_expected=80)
+    assert dict(status_items(known, Pace(), None))["rollouts"] == "5 of 80 expected so far"
 
 
 def test_without_a_price_there_is_no_money() -> None:
@@ -155,14 +165,14 @@ COURSE = [point(0, 0, 0), point(30, 0, 0), *(point(30 + at, 10 * at, 1000 * at) 
 
 
 def test_a_steady_run_has_one_pace_from_its_first_rollout_on() -> None:
-    found = pace(COURSE, rollouts_expected=3000)
+    found = pace(COURSE, Status(stage="", rollouts_expected=3000))
     assert (found.recent, found.overall) == (1000.0, 1000.0)
     assert found.seconds_left == pytest.approx(101.0)
 
 
 def test_the_recent_pace_forgets_what_was_long_ago() -> None:
     slower = [*COURSE, point(229 + RECENT_SECONDS, 2000, 199_000 + 6000)]
-    found = pace(slower, 0)
+    found = pace(slower, Status(stage=""))
     assert found.recent == pytest.approx(6000 / RECENT_SECONDS)
     assert found.overall is not None
     assert found.overall > 5 * 6000 / RECENT_SECONDS
@@ -174,21 +184,24 @@ def test_the_recent_pace_forgets_what_was_long_ago() -> None:
     [[], [point(3, 0, 0)], [point(3, 5, 9)], [point(0, 0, 0), point(LEAST_SECONDS / 2, 5, 50)], [point(1, 0, 0)] * 3],
 )
 def test_what_has_hardly_begun_has_no_pace(course: list[SpeedSample]) -> None:
-    assert pace(course, 100) == Pace()
+    assert pace(course, Status(stage="", rollouts_expected=100)) == Pace()
 
 
 def test_no_rollouts_yet_leave_no_time_to_report() -> None:
-    assert pace([point(0, 0, 0), point(50, 0, 0), point(90, 0, 0)], 100).seconds_left is None
+    course = [point(0, 0, 0), point(50, 0, 0), point(90, 0, 0)]
+    assert pace(course, Status(stage="", rollouts_expected=100)).seconds_left is None
 
 
 @given(
     st.lists(st.tuples(st.floats(0, 1e5), st.integers(0, 10**9), st.integers(0, 10**12)), max_size=40),
     st.integers(0, 10**10),
+    st.integers(0, 10**10),
 )
-def test_no_course_gives_a_negative_pace(points: list[tuple[float, int, int]], expected: int) -> None:
+def test_no_course_gives_a_negative_pace(points: list[tuple[float, int, int]], expected: int, most: int) -> None:
     """Counters decrease if a worker is lost before its last counters were read."""
     times = sorted(seconds for seconds, _, _ in points)
     found = pace(
-        [point(at, rollouts, tokens) for at, (_, rollouts, tokens) in zip(times, points, strict=True)], expected
+        [point(at, rollouts, tokens) for at, (_, rollouts, tokens) in zip(times, points, strict=True)],
+        Status(stage="", rollouts_expected=expected, rollouts_most=most),
     )
     assert all(value is None or value >= 0 for value in (found.recent, found.overall, found.seconds_left))

@@ -182,7 +182,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
         rule=label_rule(edition_settings(edition) if edition else identity) if wholes and command == LABEL else "",
         edition=edition.number if edition and command_of_edition else None,
         edition_command=command_of_edition,
-        pace=pace(start.samples, start.status.rollouts_expected, start.status.prefixes) if start else Pace(),
+        pace=pace(start.samples, start.status) if start else Pace(),
         spent=cost_of(starts),
         planned=planned,
         plan_fault=fault,

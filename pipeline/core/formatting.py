@@ -170,7 +170,8 @@ def printable(text: str) -> str:
 
 def _rollouts(status: Status) -> str:
     # Most estimators ask for more rollouts in each round, so the expected number grows.
-    expected = f" of {status.rollouts_expected:,} expected so far" if status.rollouts_expected else ""
+    most = f", at most {status.rollouts_most:,}" if status.rollouts_most > status.rollouts_expected else ""
+    expected = f" of {status.rollouts_expected:,} expected so far{most}" if status.rollouts_expected else ""
     before = f", {status.rollouts_before:,} from earlier starts" if status.rollouts_before else ""
     return f"{status.rollouts:,}{expected}{before}"
 

@@ -69,10 +69,11 @@ class Status:
 
     `rollouts_before` and `tokens_before`: what earlier starts committed. `units`: all units of the run. `prefixes`: the
     prefixes of the units begun in this start; `prefixes_decided` of them need no more rollouts. `generated`: tokens, including
-    those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned. `workers`:
-    number of workers that are running. `device_seconds`: device time that the workers have used; `starting_seconds`: the part
-    of it before they were ready. `share_of_bound`: see `hardware.Throughput.share`; None if unknown. `warnings`: the last ones
-    of this start, the oldest first. `counted`: what `rollouts` counts, in the plural: `score` counts chains.
+    those of unfinished rollouts and of sampled solutions. `rollouts_expected`: 0 until the first units are planned.
+    `rollouts_most`: what the budget allows, 0 if unknown. `workers`: number of workers that are running. `device_seconds`:
+    device time that the workers have used; `starting_seconds`: the part of it before they were ready. `share_of_bound`: see
+    `hardware.Throughput.share`; None if unknown. `warnings`: the last ones of this start, the oldest first. `counted`: what
+    `rollouts` counts, in the plural: `score` counts chains.
     """
 
     stage: str
@@ -82,6 +83,7 @@ class Status:
     prefixes_decided: int = 0
     rollouts: int = 0
     rollouts_expected: int = 0
+    rollouts_most: int = 0
     rollouts_before: int = 0
     tokens: int = 0
     tokens_before: int = 0
@@ -221,9 +223,9 @@ class Pace:
     seconds_left: float | None = None
 
 
-def pace(course: Sequence[SpeedSample], rollouts_expected: int, prefixes: int = 0) -> Pace:
-    """The pace at the end of `course`, which is ordered by time. `rollouts_expected`: 0 if unknown. `prefixes`: those that are
-    to be decided, 0 if unknown: where rounds add rollouts, what is left follows from them."""
+def pace(course: Sequence[SpeedSample], status: Status) -> Pace:
+    """The pace at the end of `course`, which is ordered by time and ends with `status`. Where rounds add rollouts, what is left
+    follows from the prefixes that are not decided, but it is no more than the budget allows."""
     first = max((at for at, reached in enumerate(course) if not reached.rollouts), default=0)
     labelling = course[first:]
     if not labelling or labelling[-1].seconds - labelling[0].seconds < LEAST_SECONDS:
@@ -234,14 +236,19 @@ def pace(course: Sequence[SpeedSample], rollouts_expected: int, prefixes: int = 
     decided = last.prefixes_decided - begin.prefixes_decided
     open_shares = [
         max(0, whole - at) / made
-        for whole, at, made in ((rollouts_expected, last.rollouts, done), (prefixes, last.prefixes_decided, decided))
+        for whole, at, made in (
+            (status.rollouts_expected, last.rollouts, done),
+            (status.prefixes, last.prefixes_decided, decided),
+        )
         if made > 0
     ]
     left = max(open_shares) * (last.seconds - begin.seconds) if done > 0 else None
+    if left is not None and status.rollouts_most:
+        left = min(left, max(0, status.rollouts_most - last.rollouts) / done * (last.seconds - begin.seconds))
     return Pace(
         recent=_rate(before[-1] if before else begin, last),
         overall=_rate(begin, last),
-        seconds_left=left if rollouts_expected else None,
+        seconds_left=left if status.rollouts_expected else None,
     )
 
 

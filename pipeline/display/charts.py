@@ -73,10 +73,12 @@ _LOOK: dict[str, Any] = {
 }
 
 
-def vega_lite(chart: Chart) -> dict[str, Any]:
-    """The chart as data of Vega-Lite."""
+def vega_lite(chart: Chart, *, pressed: bool = False) -> dict[str, Any]:
+    """The chart as data of Vega-Lite. `pressed`: each mark is a link to its query."""
     layers, height = _DRAWN[chart.kind](chart)
     whole = alt.layer(*layers) if len(layers) > 1 else layers[0]
+    if pressed and chart.has_queries:
+        whole = whole.encode(href="query:N")
     made: dict[str, Any] = whole.properties(width=WIDTH, height=height).to_dict()
     return {**made, "config": _LOOK}
 
@@ -113,7 +115,8 @@ def _columns(chart: Chart) -> "Drawn":
 
 def _lines(chart: Chart) -> "Drawn":
     x, y, colour = _axis(alt.X, "x", chart.x), _axis(alt.Y, "y", chart.y), _colour(chart)
-    groups = list(chart.groups)
+    groups = _shown(chart)
+    # With the same domain as that of the colours, both have one legend.
     dashes = alt.Scale(domain=groups, range=list(_DASHES[: len(groups)]))
     base = _base(chart)
     line = base.mark_line(strokeWidth=2.5).encode(
@@ -165,16 +168,23 @@ def _base(chart: Chart) -> alt.Chart:
 
 def _row(mark: Mark, at: int) -> dict[str, Any]:
     names = ("x", "x_end", "y", "y_end", "low", "high", "group", "weight")
-    return {"at": at} | {name: value for name in names if (value := getattr(mark, name)) is not None}
+    found = {"at": at} | {name: value for name in names if (value := getattr(mark, name)) is not None}
+    return {**found, "query": mark.query} if mark.query else found
 
 
 def _colour(chart: Chart) -> Any:
     if len(chart.groups) == 1:
         (colour,) = chart.groups.values()
         return alt.value(PLACEHOLDERS[colour.value])
+    shown = _shown(chart)
+    colours = [PLACEHOLDERS[chart.groups[name].value] for name in shown]
+    return alt.Color("group:N", scale=alt.Scale(domain=shown, range=colours))
+
+
+def _shown(chart: Chart) -> list[str]:
+    """The groups that have marks."""
     there = {mark.group for mark in chart.marks}
-    shown = {name: PLACEHOLDERS[colour.value] for name, colour in chart.groups.items() if name in there}
-    return alt.Color("group:N", scale=alt.Scale(domain=list(shown), range=list(shown.values())))
+    return [name for name in chart.groups if name in there]
 
 
 def _against(chart: Chart) -> list[alt.Chart]:

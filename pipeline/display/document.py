@@ -71,7 +71,8 @@ BY_LABEL = {"good": Colour.right, "bad": Colour.wrong, "neutral": Colour.accent,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What one bar, point or cell of a chart shows; see `ChartKind`. A value that is None is not drawn."""
+    """What one bar, point or cell of a chart shows; see `ChartKind`. A value that is None is not drawn. `query`: what lists
+    the entries behind the mark, in the page's list; empty for a mark that cannot be pressed."""
 
     x: float | str
     x_end: float | None = None
@@ -81,6 +82,7 @@ class Mark:
     high: float | None = None
     group: str = ""
     weight: float = 1.0
+    query: str = ""
 
     @classmethod
     def of(cls, x: float | str, figure: Interval, group: str = "") -> "Mark":
@@ -128,6 +130,11 @@ class Chart:
     line: Line | None = None
     sideways: bool = False
     numbers: Table
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether its marks can be pressed."""
+        return any(mark.query for mark in self.marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,11 +92,7 @@ class LiveView:
             self._console.print(Text(line + loads), soft_wrap=True)
 
     def _pace(self) -> Pace:
-        return (
-            pace(self._course.samples, self._status.rollouts_expected, self._status.prefixes)
-            if self._status
-            else Pace()
-        )
+        return pace(self._course.samples, self._status) if self._status else Pace()
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began[self._stage]

@@ -28,6 +28,8 @@ _TEMPLATE = "web/page.html.jinja"
 _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
 _TAG = re.compile("<[^>]*>")
+_LINK = re.compile(r'xlink:href="[^"]*/([^"/]*)"')
+"""The link of a mark. Vega puts an address of its own before the query."""
 _LONG_FRACTION = re.compile(r"(\d\.\d{2})\d+")
 
 
@@ -49,7 +51,7 @@ def html(page: Page) -> bytes:
     inset = page.inset
     script = "\n".join([part(_PACKAGE, "web/page.js"), *([inset.js] if inset else [])])
     style = "\n".join([part(_PACKAGE, "web/theme.css"), *([inset.css] if inset else [])])
-    svgs = iter(_drawn([chart for section in page.sections for chart in section.charts]))
+    svgs = iter(_drawn([chart for section in page.sections for chart in section.charts], inset.anchor if inset else ""))
     text = templates.from_string(part(_PACKAGE, _TEMPLATE)).render(
         page=page,
         # The following parts are trusted as markup, see the module.
@@ -63,8 +65,9 @@ def html(page: Page) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _drawn(charts: list[Chart]) -> list[Markup]:
-    """The SVG of each chart; empty where it could not be drawn."""
+def _drawn(charts: list[Chart], anchor: str) -> list[Markup]:
+    """The SVG of each chart; empty where it could not be drawn. `anchor`: of the list that answers queries, if there is one. A
+    mark is no stop of the Tab key: the filters of the list take the same queries."""
     if not charts:
         return []
     # Imported here because a page without charts need not load the chart library.
@@ -75,9 +78,11 @@ def _drawn(charts: list[Chart]) -> list[Markup]:
         text = _NAMESPACES.sub("", tag[0])
         for name, placeholder in PLACEHOLDERS.items():
             text = text.replace(placeholder, f"var(--{name})")
+        text = _LINK.sub(rf'href="#{anchor}?\1" tabindex="-1"', text)
         return _LONG_FRACTION.sub(r"\1", _SIZE.sub(r'<svg viewBox="\1" aria-hidden="true" focusable="false">', text))
 
-    return [Markup(_TAG.sub(styled, svg)) for svg in drawn([cleaned(vega_lite(chart)) for chart in charts])]
+    made = [cleaned(vega_lite(chart, pressed=bool(anchor))) for chart in charts]
+    return [Markup(_TAG.sub(styled, svg)) for svg in drawn(made)]
 
 
 def _policy(script: str) -> str:

@@ -1,5 +1,6 @@
 """A document on a terminal, without what a terminal would execute."""
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,8 @@ _TEXT = 24
 """Columns that a text has at least."""
 _WIDTH = 160
 """No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
+_NAME = 10
+"""Columns of the name before what is said of it; the lines that follow stand below that."""
 
 
 def terminal(**options: Any) -> Console:
@@ -32,16 +35,25 @@ def terminal(**options: Any) -> Console:
 
 
 def show(parts: Iterable[Part], console: Console | None = None) -> None:
-    """Print the parts of a document, on standard output if no console is given. Lines are not wrapped, and no cell of a table
-    is cut or wrapped but a text."""
+    """Print the parts of a document, on standard output if no console is given. A terminal gets lines that it need not break in
+    the middle of words, a log gets a line for each fact. No cell of a table is cut or wrapped but a text."""
     shown = console or terminal()
     for part in parts:
         if isinstance(part, str):
-            shown.print(Text(plain_lines(part)), soft_wrap=True)
+            lines = plain_lines(part).split("\n")
+            wrapped = [_wrapped(line, shown.width) for line in lines] if shown.is_terminal else lines
+            shown.print(Text("\n".join(wrapped)), soft_wrap=True)
         elif isinstance(part, Section):
             show(_tables(part), shown)
         else:
             _print(part, shown)
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * _NAME if line[_NAME - 1 : _NAME] == " " else ""
+    return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
 def _tables(section: Section) -> Iterator[Part]:

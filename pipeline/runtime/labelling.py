@@ -232,7 +232,7 @@ class Labelling(UnitWork[RolloutLog]):
         due = asyncio.create_task(self._due(arrivals))
         asked = rounds.next_rounds()
         open_prefixes = sum(map(_samplable, unit.plan.trees))
-        self._counts.update(prefixes=open_prefixes, decided=open_prefixes - _samplable_of(asked))
+        self._counts.update(prefixes=open_prefixes, decided=open_prefixes - _samplable_of(asked), most=self._most(unit))
         try:
             while True:
                 if asked:
@@ -259,6 +259,12 @@ class Labelling(UnitWork[RolloutLog]):
                 task.cancel()
             if not due.cancel():
                 self.backpressure.end_turn()
+
+    def _most(self, unit: _Unit) -> int:
+        """The most rollouts that the unit can still get; 0 if its estimator has no limit."""
+        most = [self._estimator.most_rollouts(tree, self._config.sampling.rollouts) for tree in unit.plan.trees]
+        known = [each for each in most if each is not None]
+        return max(0, sum(known) - len(unit.log.outcomes)) if len(known) == len(most) else 0
 
     async def _due(self, arrivals: Arrivals) -> None:
         """Return when it is time to take decisions."""

@@ -386,6 +386,7 @@ class Scheduler:
             prefixes_decided=seen.decided,
             rollouts=seen.rollouts,
             rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
+            rollouts_most=seen.most * self._owed // seen.begun if seen.begun else 0,
             tokens=seen.tokens,
             generated=seen.work.generated,
             verdicts=seen.verdicts,

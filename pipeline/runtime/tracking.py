@@ -243,7 +243,7 @@ class _Tracking:
         status = self._status
         if status is None or _step_of(status) <= sent:
             return sent
-        now = pace(self._course.samples, status.rollouts_expected, status.prefixes)
+        now = pace(self._course.samples, status)
         self._sink.log(_step_of(status), values_of(status, now, self._config.plan.gpu_hour_price))
         return _step_of(status)
 

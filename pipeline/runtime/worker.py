@@ -73,14 +73,15 @@ class Receipt:
 class Snapshot:
     """The state of a worker: counters since its start, and the load of its engine.
 
-    `planned`: rollouts requested so far by `begun` units. `prefixes`: the prefixes of these units that can be sampled;
-    `decided` of them need no more rollouts. `seconds`: time since the engine started. `grading_seconds`: time spent on
-    verdicts, summed over all processes. `distinct_prompt`: distinct prompt tokens of the units that have ended. `hardware`: the
-    hardware of the engine; for a sum of snapshots, the hardware that all engines have in common.
-    """
+    `planned`: rollouts requested so far by `begun` units. `most`: those that their budget allows, 0 if nothing limits it.
+    `prefixes`: the prefixes of these units that can be sampled; `decided` of them need no more rollouts. `seconds`: time since
+    the engine started. `grading_seconds`: time spent on verdicts, summed over all processes. `distinct_prompt`: distinct prompt
+    tokens of the units that have ended. `hardware`: the hardware of the engine; for a sum of snapshots, the hardware that all
+    engines have in common."""
 
     begun: int = 0
     planned: int = 0
+    most: int = 0
     prefixes: int = 0
     decided: int = 0
     rollouts: int = 0
@@ -104,12 +105,13 @@ class Snapshot:
         if not unfinished:
             return replace(self, load=Load())
         begun = max(0, self.begun - unfinished)
-        prefixes = self.prefixes * begun // self.begun if self.begun else 0
+        most, prefixes = (each * begun // self.begun if self.begun else 0 for each in (self.most, self.prefixes))
         return replace(
             self,
             load=Load(),
             begun=begun,
             planned=self.rollouts,
+            most=most,
             prefixes=prefixes,
             decided=min(self.decided, prefixes),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.core.ids import content_id, row_content
-from pipeline.core.records import InputRow
+from pipeline.core.records import InputRow, RowLocation
 from pipeline.core.tables import CHAINS as CHAINS_TABLE
 from pipeline.core.tables import GIVEN_OUTCOME, INPUTS
 from pipeline.storage.commits import Commit
@@ -76,6 +76,19 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
             again = again_of(notes_of(file))
             for group in range(file.num_row_groups):
                 yield noted_rows(INPUTS.from_table(file.read_row_group(group, use_threads=False)), again)
+
+
+def row_places(storage: Storage, unit: UnitRef) -> dict[str, str]:
+    """Where the rows of a unit of inputs are, such as `problems.jsonl:7`, by the id of their chain, and by that of their
+    problem, which names the first of its rows. Raises StoreError."""
+    columns = ["chain_id", "problem_id", "file", "line"]
+    rows = verified_file(storage, unit.shard).read_row_group(unit.group, columns, use_threads=False).to_pylist()
+    found: dict[str, str] = {}
+    for row in rows:
+        place = str(RowLocation(file=row["file"].rpartition("/")[2], line=row["line"]))
+        for name in (row["chain_id"], row["problem_id"]):
+            found.setdefault(name, place)
+    return found
 
 
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:

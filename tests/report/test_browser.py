@@ -1,5 +1,7 @@
 """The browser of chains, in Chromium: what a reader does with it, and what text of a model cannot do."""
 
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -75,6 +77,30 @@ def test_filters_by_outcome_drop_and_text_count_what_the_labels_say(reader: Read
     reader.wait("#browser-drop").send_keys(*[Keys.ARROW_RIGHT] * 10)
     reader.counts(f"{fallen.filter(pl.col('source_id').str.starts_with('sum-')).height} of {len(stored)} chains")
     assert reader.wait("#browser-drop-text").text == "0.50"
+
+
+def test_a_click_on_a_bar_lists_its_chains(reader: Reader, run_dir: Path) -> None:
+    wanted: Counter[str] = Counter()
+    for each in labels(run_dir).to_dicts():
+        outcome = {True: "r", False: "w", None: "o"}[each["outcome"]]
+        before_ends = [at for at, origin in enumerate(each["origin"]) if origin != "terminal"]
+        values = [each["root_value"], *each["value"]]
+        falls = [before - after for before, after in pairwise(values) if None not in (before, after)]
+        # A value on an edge belongs to the bin above it; the last bin has 1 too.
+        bars = {f"v{min(19, int(20 * each['value'][at]))}" for at in before_ends if each["value"][at] is not None}
+        bars |= {{1: "good", 0: "bad", 2: "neutral", None: "uncertain"}[each["label"][at]] for at in before_ends}
+        bars |= {f"d{min(19, int(20 * max(0.0, *falls)))}"} if falls else set()
+        wanted.update(f"outcome={outcome}&bar={bar}" for bar in bars)
+    links = [str(link.get_dom_attribute("href")).partition("#chains?")[2] for link in reader.all("figure a")]
+    assert {link for link in links if "outcome" in link} == {*wanted}
+    for query, chains in wanted.items():
+        reader.driver.execute_script("location.hash = arguments[0]", f"chains?{query}")
+        reader.counts(f"{chains} of {CHAINS} chains")
+    query = next(query for query in wanted if "bar=d" in query)
+    bar = reader.wait(f"figure a[href='#chains?{query}']")
+    ActionChains(reader.driver, duration=0).scroll_to_element(bar).click(bar).perform()
+    reader.counts(f"{wanted[query]} of {CHAINS} chains")
+    assert reader.wait("#browser-bar").get_attribute("value") == query.partition("bar=")[2]
 
 
 def test_text_is_found_in_problems_steps_and_ids_whatever_its_case(reader: Reader) -> None:

@@ -37,8 +37,10 @@ from pipeline.display.document import Inset
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
 from tests.audit.runs import copied
+from tests.conftest import write_rows
 from tests.library import Library
-from tests.settings import GraderChange
+from tests.runtime.in_process import label_in_process
+from tests.settings import GraderChange, compose_label
 
 VALUES = st.lists(st.none() | st.floats(0, 1), max_size=3 * STRIP)
 
@@ -257,3 +259,15 @@ def test_blocks_hold_what_the_index_says(finished: Path, monkeypatch: pytest.Mon
     ]
     assert texts[0] == texts[1]
     assert carried(split, "index")["ids"] == carried(whole, "index")["ids"]
+
+
+def test_a_row_without_an_id_is_named_by_its_place(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"problem": "What is 3 + 4?", "answer": "7", "steps": ["3 + 4 = 7.", "The answer is 7."]},
+        {"id": "own", "problem": "What is 3 + 5?", "answer": "8", "steps": ["3 + 5 = 8.", "The answer is 8."]},
+        {"problem": "What is 3 + 4?", "answer": "7", "steps": ["3 + 4 = 8.", "The answer is 8."]},
+    ]
+    path = write_rows(tmp_path / "sums.jsonl", rows)
+    settings = ["policy=oracle", "sampling.rollouts=1", f"data.path={path}", f"run_dir={tmp_path / 'run'}"]
+    label_in_process(compose_label(settings))
+    assert sorted(carried(of_run(tmp_path / "run"), "index")["sources"]) == ["own", "sums.jsonl:1", "sums.jsonl:3"]

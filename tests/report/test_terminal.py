@@ -22,7 +22,7 @@ from pipeline.core.hardware import Hardware, Throughput, device_named
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Reject, RejectReason, RowLocation, Tally, Totals
 from pipeline.display.document import Part
-from pipeline.display.terminal import show
+from pipeline.display.terminal import show, terminal
 from pipeline.engines.architectures import architecture_of
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.starts import FOLDER
@@ -353,3 +353,22 @@ def test_without_a_bound_the_reason_is_reported() -> None:
     )
     assert second == "0.8 % of the engine's slots were idle"
     assert third == "grading took 3.1 % of the engine's time"
+
+
+def test_a_terminal_gets_whole_words_below_the_name_and_a_log_a_line_for_each_fact() -> None:
+    fact = "steps     30 = 24 good + 6 bad; not counted: 24 last steps of chains, with the outcome as value"
+
+    def printed(*, a_terminal: bool) -> list[str]:
+        console = terminal(file=io.StringIO(), width=40, force_terminal=a_terminal, no_color=True)
+        show([f"{fact}\nnone"], console)
+        assert isinstance(console.file, io.StringIO)
+        return console.file.getvalue().splitlines()
+
+    assert printed(a_terminal=False) == [fact, "none"]
+    assert printed(a_terminal=True) == [
+        "steps     30 = 24 good + 6 bad; not",
+        "          counted: 24 last steps of",
+        "          chains, with the outcome as",
+        "          value",
+        "none",
+    ]

@@ -32,10 +32,12 @@ from pipeline.analysis.browser.parts import (
     nodes,
     short,
 )
+from pipeline.analysis.report.aggregates import BARS, bars_of, steps_of
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.consensus.kept import differs, label_place, reason_text, witness_places
 from pipeline.core.errors import UsageError
+from pipeline.core.records import GROWN
 from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.display.document import Inset
 from pipeline.display.embedded import data_element, json_text, rounded, shortened
@@ -46,15 +48,16 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
 from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import StoredRun
-from pipeline.storage.units import UnitRef
+from pipeline.storage.units import UnitRef, row_places
 from pipeline.verifiers.base import Covers
 
 STRIP = 48
 """The most bars of a chain's strip. In longer chains, a bar is the lowest value of several steps."""
 _PER_PREFIX = ("value", "value_sd", "low", "high", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "origin")
 _COLUMNS = (
-    *("chain_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
+    *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
     *("final_answer", "outcome", "p_outcome", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
+    GROWN,
 )
 """Columns of `labels` that are read."""
 _OF_CONSENSUS = ("mc_label", "p_error_free", "left_out", "opinions")
@@ -75,10 +78,13 @@ _BROWSER = Browser(
     "&#9660; is a chain's largest drop from one step to the next, where it is more than noise; &plusmn; is the uncertainty "
     "(standard deviation) of its values.",
     outcome="Outcome",
-    menu=(
-        "opinions",
-        "Witnesses",
-        {"": "all chains", "differ": "they disagree", "kept": "with labels", "out": "left out"},
+    menus=(
+        (
+            "opinions",
+            "Witnesses",
+            {"": "all chains", "differ": "they disagree", "kept": "with labels", "out": "left out"},
+        ),
+        ("bar", "Bar of a chart", {"": "any", **BARS}),
     ),
     orders={
         "drop": Order("largest drop first", "drops"),
@@ -86,6 +92,9 @@ _BROWSER = Browser(
         "least": Order("lowest value first", "least", descending=False, unknown=2),
     },
 )
+
+_OWN = _BROWSER._replace(menus=_BROWSER.menus[1:])
+"""Of labels that no witness has a part in."""
 
 Said = tuple[str, str, str, str]
 """Who says what of a step, the kind of statement, and the evidence for it."""
@@ -102,21 +111,26 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     chosen = Chosen(total, min(chains, _capacity(run, total)))
     found = _findings(storage, run, chosen)
     data = _Chains(len(chosen.places), _confidence(run))
-    columns = (*_COLUMNS, *(_OF_CONSENSUS if has_consensus(run) else ()))
+    by_consensus = has_consensus(run)
+    columns = (*_COLUMNS, *(_OF_CONSENSUS if by_consensus else ()))
     later = current_shards(run.wholes, run.edition, VERDICTS)
     for unit, frame in _frames(run, columns, chosen):
         rows = frame.rows(named=True)
+        places = row_places(storage, unit) if frame["source_id"].null_count() else {}
         rollouts = list(map(pl.DataFrame, run.of_unit(unit.unit_id, ROLLOUTS, ROLLOUT_COLUMNS)))
         verdicts = [pl.DataFrame(read_shard(run.storage, shard)) for shard in later[unit.unit_id]]
         of = {prefix for row in rows for prefix in prefixes(row)}
         examples = (
             rollout_examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, of) if rollouts else {}
         )
-        for row in rows:
-            data.add_chain(row, found.get(row["chain_id"], {}), examples)
+        for row, bars in zip(rows, bars_of(steps_of(frame, 0)), strict=True):
+            place = places.get(row["chain_id"]) or places.get(row["problem_id"])
+            data.add_chain(
+                {**row, "source_id": row["source_id"] or place}, bars, found.get(row["chain_id"], {}), examples
+            )
     listed = len(chosen.places)
     some = f"This page has {listed:,} of the run's {total:,} chains, chosen by hashes; labels/*.parquet has all."
-    return _BROWSER.inset(data, some if listed < total else "", "Chains")
+    return (_BROWSER if by_consensus else _OWN).inset(data, some if listed < total else "", "Chains")
 
 
 def _capacity(run: StoredRun, total: int) -> int:
@@ -137,13 +151,13 @@ class _Chains(Blocks):
         self._found: dict[str, Any] = {}
         self._examples: list[bytes] = []
 
-    def add_chain(self, row: Row, findings: Mapping[int, Sequence[Said]], examples: Examples) -> None:
-        """Add a row of `labels`."""
+    def add_chain(self, row: Row, bars: str, findings: Mapping[int, Sequence[Said]], examples: Examples) -> None:
+        """Add a row of `labels` with the marks of its `bars`."""
         for prefix in prefixes(row):
             self._numbers.setdefault(prefix, len(self._numbers))
         self._found |= {prefix: examples[prefix] for prefix in prefixes(row) if prefix in examples}
         self._rows.append(row)
-        self.add(index_entry(row), row["steps"], partial(chain_json, row, findings, self._numbers))
+        self.add(index_entry(row, bars), row["steps"], partial(chain_json, row, findings, self._numbers))
 
     def characters_left(self) -> float:
         return super().characters_left() * _FOR_TEXTS
@@ -162,7 +176,7 @@ class _Chains(Blocks):
         return "\n".join([found, *examples])
 
 
-def index_entry(chain: Row) -> dict[str, object]:
+def index_entry(chain: Row, bars: str) -> dict[str, object]:
     """What the index says of a chain. `drops` has the size of its largest drop, and `dropped` the step, where that is sure."""
     values, drop = chain["value"], largest_drop(chain)
     known = [value for value in values if value is not None]
@@ -174,7 +188,7 @@ def index_entry(chain: Row) -> dict[str, object]:
         "dropped": _sure_drop(chain) or 0,
         "uncertainty": rounded(uncertainty(chain)),
         "least": rounded(min(known, default=None)),
-        **({"marks": _marks(chain)} if "mc_label" in chain else {}),
+        "marks": f"{bars} {_marks(chain)}" if "mc_label" in chain else bars,
     }
 
 

@@ -71,12 +71,12 @@ function ordered(index) {
 
 function matching(index, places, texts, wanted) {
   const text = wanted.text.trim().toLowerCase();
-  const choice = wanted[index.menu];
+  const choices = index.menus.map((menu) => wanted[menu]).filter(Boolean);
   return places.filter(
     (place) =>
       (!wanted.outcome || index.outcomes[place] === wanted.outcome) &&
       (!wanted.drop || !index.drops || index.drops[place] >= wanted.drop - ROUNDING) &&
-      (!choice || index.marks[place].split(" ").includes(choice)) &&
+      choices.every((choice) => ` ${index.marks[place]} `.includes(` ${choice} `)) &&
       (!text || texts[place].includes(text)),
   );
 }
@@ -109,7 +109,11 @@ function listing(index, files) {
   const control = (named) => part(named) ?? parts.filters.elements[named];
   const entry = (place) => document.getElementById(`${index.noun}-${place}`);
   const hash = `#${index.noun}s?`;
-  const nothing = { text: "", outcome: "", drop: 0, sort: "input", ...(index.menu ? { [index.menu]: "" } : {}), open: "" };
+  const marks = new Set(index.marks.flatMap((each) => each.split(" ")));
+  for (const menu of index.menus) {
+    for (const choice of [...control(menu).options]) if (choice.value && !marks.has(choice.value)) choice.remove();
+  }
+  const nothing = { text: "", outcome: "", drop: 0, sort: "input", ...Object.fromEntries(index.menus.map((menu) => [menu, ""])), open: "" };
   const asked = Object.keys(nothing).filter((named) => named !== "open");
   const view = { wanted: wantedOf(location.hash), found: [], first: 0, open: new Set() };
   const order = ordered(index);
@@ -255,6 +259,7 @@ function listing(index, files) {
   window.addEventListener("hashchange", () => {
     if (!location.hash.startsWith(hash)) return;
     view.wanted = wantedOf(location.hash);
+    parts.filters.scrollIntoView();
     began();
   });
   listenToKeys(parts, turn);

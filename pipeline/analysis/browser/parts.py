@@ -58,33 +58,32 @@ class Order(NamedTuple):
 
 class Browser(NamedTuple):
     """What a browser lists. `noun`: what an entry is. `files`: the tables that have all of it. `outcome`: whose outcome is
-    filtered by. `menu`: the name, the label and the choices of another filter; the index has the `marks` of each entry."""
+    filtered by. `menus`: the names, labels and choices of further filters; the index has the `marks` of each entry."""
 
     noun: str
     files: str
     intro: str
     outcome: str
-    menu: tuple[str, str, Mapping[str, str]]
+    menus: tuple[tuple[str, str, Mapping[str, str]], ...]
     orders: Mapping[str, Order]
 
     def inset(self, data: "Blocks", listed: str, heading: str) -> Inset:
         """The part of the page. `listed`: which entries the page has, where it has not all."""
-        menu, label, choices = self.menu
         filters = _filled(
             "filters.html",
             noun=self.noun,
             outcome=self.outcome,
-            menu=menu,
-            menu_label=label,
-            choices=_options(choices),
+            menus="\n".join(
+                f'<label><span>{label}</span><select id="browser-{name}">{_options(choices)}</select></label>'
+                for name, label, choices in self.menus
+            ),
             sorts=_options({"input": "as in the input", **{name: order.label for name, order in self.orders.items()}}),
-            no_menu="" if "marks" in data.index else "hidden",
             no_drops="" if "drops" in data.index else "hidden",
         )
         signs = {
             name: (order.column, -1 if order.descending else 1, order.unknown) for name, order in self.orders.items()
         }
-        elements = data.elements({"noun": self.noun, "menu": menu if "marks" in data.index else None, "orders": signs})
+        elements = data.elements({"noun": self.noun, "menus": [name for name, *_ in self.menus], "orders": signs})
         return part_of(f"{self.intro} {listed}", self.files, elements, f"{self.noun}s", heading, filters)
 
 

@@ -38,10 +38,12 @@ _BROWSER = Browser(
     files="searches/*.parquet, samples/*.parquet and stepscores/*.parquet",
     intro="Each problem has a tree of sampled steps. A step's score is a number and a colour; the chosen chain is thick.",
     outcome="Chosen chain",
-    menu=(
-        "which",
-        "Which",
-        {"": "all problems", "trusted": "trusted", "untrusted": "not trusted", "unanswered": "without an answer"},
+    menus=(
+        (
+            "which",
+            "Which",
+            {"": "all problems", "trusted": "trusted", "untrusted": "not trusted", "unanswered": "without an answer"},
+        ),
     ),
     orders={
         "sure": Order("most confident first", "confidence"),
@@ -77,7 +79,13 @@ def index_entry(problem: SearchedProblem) -> dict[str, object]:
     found = problem.search
     marks = [] if found["trusted"] is None else ["trusted" if found["trusted"] else "untrusted"]
     return {
-        **beginning(found["problem_id"], found["source_id"], found["problem"], found["outcome"], SEARCHES.name),
+        **beginning(
+            found["problem_id"],
+            found["source_id"] or f"problem {found['row'] + 1}",
+            found["problem"],
+            found["outcome"],
+            SEARCHES.name,
+        ),
         "answers": None if (answer := found["final_answer"]) is None else short(answer, SEARCHES.name),
         "confidence": rounded(found["confidence"]),
         "steps": len(problem.tree.nodes) - 1,

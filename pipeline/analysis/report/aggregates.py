@@ -26,11 +26,21 @@ LABELS = {1: "good", 0: "bad", 2: "neutral", None: "uncertain"}
 _SAMPLED = pl.col("n_rollouts") + pl.col("n_ungraded")
 _LABEL_ORDER = (list(LABELS.values()), list(range(len(LABELS))))
 _LISTS = ("value", "n_correct", "n_rollouts", "n_ungraded", "n_truncated", "low", "high", "origin")
-COLUMNS = (
-    "outcome", "p_outcome", "final_answer", "root_prefix_id", "prefix_ids", *_LISTS, "label",
-    *(f"root_{name}" for name in _LISTS), "estimator", "label_rule", "policy", GROWN,
+OF_STEPS = (
+    "outcome", "p_outcome", "root_prefix_id", "prefix_ids", *_LISTS, "label", *(f"root_{name}" for name in _LISTS), GROWN,
 )  # fmt: skip
+"""Columns of a label row that `steps_of` reads."""
+COLUMNS = (*OF_STEPS, "final_answer", "estimator", "label_rule", "policy")
 """Columns of a label row that are read."""
+VALUE_BAR, DROP_BAR, UNCERTAIN_BAR, TRUNCATED_BAR = "v", "d", "u", "t"
+BARS = {
+    **{f"{VALUE_BAR}{at}": f"value {at / VALUE_BINS:.2f}–{(at + 1) / VALUE_BINS:.2f}" for at in range(VALUE_BINS)},
+    **{f"{DROP_BAR}{at}": f"largest drop {at / DROP_BINS:.2f}–{(at + 1) / DROP_BINS:.2f}" for at in range(DROP_BINS)},
+    **{label: f"a step is {label}" for label in LABELS.values()},
+    **{f"{UNCERTAIN_BAR}{at}": f"uncertain at {at / POSITION_BINS:.1f}" for at in range(1, POSITION_BINS + 1)},
+    **{f"{TRUNCATED_BAR}{at}": f"truncated rollouts at {at / POSITION_BINS:.1f}" for at in range(POSITION_BINS + 1)},
+}
+"""The bars of charts by their marks (a letter and a number, or a label), and what the chains of each have."""
 _KEPT = {"n_correct": pl.Int32, "n_rollouts": pl.Int32, "n_ungraded": pl.Int32, "n_truncated": pl.Int32,
          "low": pl.Float64, "high": pl.Float64}  # fmt: skip
 
@@ -65,7 +75,9 @@ def steps_of(labels: pl.DataFrame, first_chain: int) -> pl.DataFrame:
     uncertain steps. `drop` is the decrease of the value from the prefix before. `counts` is true on the first row of each
     distinct prefix that was, or could have been, sampled; sums over prefixes use these rows.
     """
-    numbered = labels.select(COLUMNS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
+    numbered = (
+        labels.select(OF_STEPS).with_row_index("chain", first_chain).with_columns(pl.col("chain").cast(pl.UInt32))
+    )
     numbered = numbered.with_columns(steps=pl.col("prefix_ids").list.len().cast(pl.UInt16))
     shared = ["chain", "steps", "outcome", "p_outcome", GROWN]
     roots = numbered.select(
@@ -110,6 +122,26 @@ def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def bars_of(steps: pl.DataFrame) -> list[str]:
+    """The marks of the bars of each chain, in order, separated by spaces: bin of `value_counts`, of `drop_counts`, labels, and
+    positions of `uncertain_by_position` and `truncated_by_position`."""
+    before_ends, places = _before_ends(steps), _by_position(steps)
+    uncertain = _before_ends(places).filter(pl.col("label").is_null())
+    marks = [
+        before_ends.drop_nulls("value").select("chain", _mark(VALUE_BAR, _bin(pl.col("value"), VALUE_BINS))),
+        chains_of(steps).drop_nulls("drop").select("chain", _mark(DROP_BAR, _drop_bin())),
+        before_ends.select("chain", _label_word().alias("bar")),
+        uncertain.select("chain", _mark(UNCERTAIN_BAR, pl.col("position"))),
+        places.filter(pl.col("counts") & (pl.col("n_truncated") > 0)).select(
+            "chain", _mark(TRUNCATED_BAR, pl.col("position"))
+        ),
+    ]
+    of_chains = pl.concat(marks).unique().sort("chain", "bar").group_by("chain", maintain_order=True).agg("bar")
+    every = steps.select(pl.col("chain").unique(maintain_order=True))
+    bars = every.join(of_chains, on="chain", how="left", maintain_order="left")["bar"]
+    return bars.list.join(" ").fill_null("").to_list()
+
+
 def makers_of(labels: pl.DataFrame) -> pl.DataFrame:
     """Number of `chains` by policy, estimator and label rule."""
     return labels.group_by("policy", "estimator", "label_rule").agg(chains=pl.len())
@@ -144,8 +176,7 @@ def value_counts(steps: pl.DataFrame) -> pl.DataFrame:
 
 def drop_counts(chains: pl.DataFrame) -> pl.DataFrame:
     """Chains per bin of their largest drop. Chains whose value never falls are in the first bin."""
-    drop = pl.col("drop").clip(0, 1)
-    binned = _with_outcome(chains).drop_nulls("drop").with_columns(bin=_bin(drop, DROP_BINS))
+    binned = _with_outcome(chains).drop_nulls("drop").with_columns(bin=_drop_bin())
     return _with_edges(_by_outcome(binned, DROP_BINS))
 
 
@@ -170,9 +201,7 @@ def value_by_position(steps: pl.DataFrame) -> pl.DataFrame:
 
 def label_counts(steps: pl.DataFrame) -> pl.DataFrame:
     """`steps` per `outcome` and `label` (as a word), for all pairs that occur."""
-    named = _with_outcome(_before_ends(steps)).with_columns(
-        label=pl.col("label").cast(pl.Int64).replace_strict(list(LABELS), list(LABELS.values()), return_dtype=pl.String)
-    )
+    named = _with_outcome(_before_ends(steps)).with_columns(label=_label_word())
     counted = named.group_by("outcome", "label").agg(steps=pl.len().cast(pl.Int64))
     order = [pl.col("outcome").replace_strict(OUTCOMES, [0, 1, 2]), pl.col("label").replace_strict(*_LABEL_ORDER)]
     return counted.sort(order)
@@ -256,6 +285,18 @@ def _by_position(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _bin(value: pl.Expr, bins: int) -> pl.Expr:
     return (value * bins).floor().clip(0, bins - 1).cast(pl.Int64)
+
+
+def _drop_bin() -> pl.Expr:
+    return _bin(pl.col("drop").clip(0, 1), DROP_BINS)
+
+
+def _label_word() -> pl.Expr:
+    return pl.col("label").cast(pl.Int64).replace_strict(list(LABELS), list(LABELS.values()), return_dtype=pl.String)
+
+
+def _mark(letter: str, number: pl.Expr) -> pl.Expr:
+    return pl.format(f"{letter}{{}}", number).alias("bar")
 
 
 def _by_outcome(binned: pl.DataFrame, bins: int) -> pl.DataFrame:

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.analysis.report.aggregates import OUTCOMES, POSITION_BINS
+from pipeline.analysis.report.aggregates import (
+    DROP_BAR,
+    OUTCOMES,
+    POSITION_BINS,
+    TRUNCATED_BAR,
+    UNCERTAIN_BAR,
+    VALUE_BAR,
+)
 from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent, format_span
 from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, ChartKind, Mark, Scale, Table
@@ -24,6 +31,7 @@ def values(counts: pl.DataFrame, shown: str) -> Chart | None:
         "the outcome is almost certain.",
         axis="value of the step",
         what="steps",
+        bar=VALUE_BAR,
     )
 
 
@@ -36,6 +44,7 @@ def drops(counts: pl.DataFrame) -> Chart | None:
         "good falls to 0 at its last step. Chains at the right have a clear error or such a last step.",
         axis="largest drop of the value from one step to the next",
         what="chains",
+        bar=DROP_BAR,
     )
 
 
@@ -77,7 +86,10 @@ def labels(counts: pl.DataFrame) -> Chart | None:
         reading="Labels of the steps of right, wrong and open chains. Last steps are left out. In the data, good is 1, bad 0, "
         "neutral 2 and uncertain null.",
         kind=ChartKind.bars,
-        marks=tuple(Mark(x=row["outcome"], y=row["share"], group=row["label"]) for row in rows),
+        marks=tuple(
+            Mark(x=row["outcome"], y=row["share"], group=row["label"], query=_query(row["label"], row["outcome"]))
+            for row in rows
+        ),
         x=Axis(),
         y=Axis(title="share of the steps"),
         groups=BY_LABEL,
@@ -102,6 +114,7 @@ def uncertain(found: pl.DataFrame) -> Chart | None:
         f"out. {_PLACES}",
         part="uncertain",
         whole="steps",
+        bar=UNCERTAIN_BAR,
     )
 
 
@@ -115,6 +128,7 @@ def truncation(found: pl.DataFrame) -> Chart | None:
         reading=f"Share of the rollouts that were cut by sampling.max_tokens, along the chain. {_PLACES}",
         part="truncated",
         whole="rollouts",
+        bar=TRUNCATED_BAR,
     )
 
 
@@ -190,8 +204,14 @@ def left_out(groups: Sequence[KeptGroup], by: str, reading: str) -> Chart | None
     )
 
 
-def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str) -> Chart | None:
-    """Bars by outcome. `counts`: `low` and `high` of each bin in [0, 1], its number of each of OUTCOMES, and `all`."""
+def _query(bar: str, outcome: str = "") -> str:
+    """What lists the chains of a bar, see `aggregates.bars_of`, in the browser of chains."""
+    return f"outcome={outcome[0]}&bar={bar}" if outcome else f"bar={bar}"
+
+
+def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, what: str, bar: str) -> Chart | None:
+    """Bars by outcome. `counts`: `low` and `high` of each bin in [0, 1], its number of each of OUTCOMES, and `all`. `bar`: the
+    letter of the marks of its bars."""
     if not counts["all"].sum():
         return None
     return Chart(
@@ -199,8 +219,8 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
         reading=reading,
         kind=ChartKind.histogram,
         marks=tuple(
-            Mark(x=low, x_end=high, y=by_outcome[at], group=outcome)
-            for low, high, *by_outcome, _ in counts.iter_rows()
+            Mark(x=low, x_end=high, y=by_outcome[at], group=outcome, query=_query(f"{bar}{number}", outcome))
+            for number, (low, high, *by_outcome, _) in enumerate(counts.iter_rows())
             for at, outcome in enumerate(OUTCOMES)
             if by_outcome[at]
         ),
@@ -215,13 +235,13 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
     )  # fmt: skip
 
 
-def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str) -> Chart:
+def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str, bar: str) -> Chart:
     rows = [{**row, "at": row["position"] / POSITION_BINS} for row in found.iter_rows(named=True)]
     return Chart(
         title=title,
         reading=reading,
         kind=ChartKind.columns,
-        marks=tuple(Mark(x=row["at"], y=row["share"]) for row in rows),
+        marks=tuple(Mark(x=row["at"], y=row["share"], query=_query(f"{bar}{row['position']}")) for row in rows),
         x=_POSITION,
         y=Axis(),
         numbers=Table(

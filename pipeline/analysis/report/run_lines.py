@@ -1,6 +1,5 @@
 """A run of `label` in lines: its totals, its speed compared with what the hardware allows, rejected rows, and new labels."""
 
-import textwrap
 from collections.abc import Iterator
 
 from pipeline.analysis.report.run_data import RejectedRows
@@ -9,8 +8,6 @@ from pipeline.core.hardware import Hardware, Throughput
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Totals
 
-_LINE_WIDTH = 80
-"""Of explanations that are wrapped; also in a log, where no terminal wraps them."""
 SHOWN_REJECTS = 3
 _DETAIL = 300
 """Characters of the reason for a reject that are shown. Names of columns in it may be long."""
@@ -63,7 +60,7 @@ def totals_lines(totals: Totals) -> list[str]:
     if totals.rollouts and totals.prefixes:
         add(f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix")
     if totals.spent:
-        lines += _wrapped(
+        add(
             f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up their budget before their values "
             "were known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
             "estimator.run_budget and start `label` again"
@@ -139,11 +136,6 @@ def speed_lines(speed: Throughput) -> list[str]:
         else f"each token of a prompt was computed {speed.prefill_ratio:.2f} times on average (at best 1); "
     )
     return [first, second, f"{prompts}grading took {format_percent(speed.grading)} of the engine's time"]
-
-
-def _wrapped(text: str) -> list[str]:
-    """A long line in several, the later ones below its text."""
-    return textwrap.wrap(text, _LINE_WIDTH, subsequent_indent=" " * 10, break_on_hyphens=False, break_long_words=False)
 
 
 def _name(hardware: Hardware) -> str:

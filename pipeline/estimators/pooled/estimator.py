@@ -187,6 +187,12 @@ class Pooled(Estimator):
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return values(chains, trials, self.settings, state)
 
+    def most_rollouts(self, problem: Tree, rollouts: int) -> int | None:
+        if self.settings.budget is None:
+            return rollouts * int((~problem.closed).sum())
+        in_rollouts = self.settings.budget_unit is BudgetUnit.rollouts
+        return self.settings.budget * len(problem.chains) if in_rollouts else None
+
     def lacks(self) -> Mapping[Need, str]:
         why = (
             "rollouts were allocated to inform about whole chains (estimator.name=pooled), so a single prefix has too few of "
