@@ -67,7 +67,8 @@ _LOOK: dict[str, Any] = {
         "symbolSize": 90,
         "offset": 4,
         "padding": 0,
-        "columnPadding": 14,
+        # The reader's font may be wider than the one that texts were measured with.
+        "columnPadding": 32,
     },
     "text": {"fill": TEXT, "fontSize": 11},
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.core.ids import content_id, row_content
 from pipeline.core.records import InputRow, RowLocation
@@ -78,13 +79,11 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
                 yield noted_rows(INPUTS.from_table(file.read_row_group(group, use_threads=False)), again)
 
 
-def row_places(storage: Storage, unit: UnitRef) -> dict[str, str]:
-    """Where the rows of a unit of inputs are, such as `problems.jsonl:7`, by the id of their chain, and by that of their
-    problem, which names the first of its rows. Raises StoreError."""
-    columns = ["chain_id", "problem_id", "file", "line"]
-    rows = verified_file(storage, unit.shard).read_row_group(unit.group, columns, use_threads=False).to_pylist()
+def row_places(file: pq.ParquetFile, group: int) -> dict[str, str]:
+    """Where the rows of a unit of staged inputs are, such as `problems.jsonl:7`, by the id of their chain, and by that of their
+    problem, which names the first of its rows."""
     found: dict[str, str] = {}
-    for row in rows:
+    for row in file.read_row_group(group, ["chain_id", "problem_id", "file", "line"], use_threads=False).to_pylist():
         place = str(RowLocation(file=row["file"].rpartition("/")[2], line=row["line"]))
         for name in (row["chain_id"], row["problem_id"]):
             found.setdefault(name, place)

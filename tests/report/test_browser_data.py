@@ -31,8 +31,10 @@ from pipeline.analysis.browser.examples import (
 )
 from pipeline.analysis.browser.parts import Blocks, Chosen
 from pipeline.analysis.relabel import regrade
+from pipeline.analysis.report.aggregates import COLUMNS, steps_of
 from pipeline.config.changes import RegradeConfig
 from pipeline.core.records import Finish, Verdict
+from pipeline.core.tables import LABELS
 from pipeline.display.document import Inset
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_run import stored_run
@@ -169,7 +171,8 @@ def finished(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def of_run(run_dir: Path, chains: int = 10_000) -> Inset:
     storage = storage_at(str(run_dir))
-    found = build_browser(storage, stored_run(storage), chains=chains)
+    run = stored_run(storage)
+    found = build_browser(storage, run, steps_of(run.frame(LABELS, COLUMNS), 0), chains=chains)
     assert found is not None
     return found
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -32,18 +32,17 @@ from pipeline.analysis.browser.parts import (
     nodes,
     short,
 )
-from pipeline.analysis.report.aggregates import BARS, bars_of, steps_of
+from pipeline.analysis.report.aggregates import BARS, bars_of
 from pipeline.config.label import EstimatorConfig
 from pipeline.config.recorded_settings import chosen_settings as settings_of
 from pipeline.consensus.kept import differs, label_place, reason_text, witness_places
 from pipeline.core.errors import UsageError
-from pipeline.core.records import GROWN
 from pipeline.core.tables import LABELS, ROLLOUTS
 from pipeline.display.document import Inset
 from pipeline.display.embedded import data_element, json_text, rounded, shortened
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
-from pipeline.storage.shards import read_shard
+from pipeline.storage.shards import read_shard, verified_file
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
 from pipeline.storage.stored_labels import has_consensus
@@ -57,7 +56,6 @@ _PER_PREFIX = ("value", "value_sd", "low", "high", "n_correct", "n_rollouts", "n
 _COLUMNS = (
     *("chain_id", "problem_id", "source_id", "problem", "gold_answer", "steps", "root_prefix_id", "prefix_ids"),
     *("final_answer", "outcome", "p_outcome", "label", *_PER_PREFIX, *(f"root_{name}" for name in _PER_PREFIX)),
-    GROWN,
 )
 """Columns of `labels` that are read."""
 _OF_CONSENSUS = ("mc_label", "p_error_free", "left_out", "opinions")
@@ -102,9 +100,9 @@ Findings = Mapping[str, Mapping[int, Sequence[Said]]]
 """What verifiers say of the steps of chains, by chain and step, from 1."""
 
 
-def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | None:
-    """The browser of a run's current labels, with at most `chains` chains; None without any. Raises StoreError for a damaged
-    file."""
+def build_browser(storage: Storage, run: StoredRun, steps: pl.DataFrame, *, chains: int) -> Inset | None:
+    """The browser of a run's current labels, with at most `chains` chains; None without any. `steps`: of all labels, see
+    `aggregates.steps_of`. Raises StoreError for a damaged file."""
     total = sum(shard.rows for shards in current_shards(run.wholes, run.edition).values() for shard in shards)
     if not total or not chains:
         return None
@@ -114,20 +112,22 @@ def build_browser(storage: Storage, run: StoredRun, *, chains: int) -> Inset | N
     by_consensus = has_consensus(run)
     columns = (*_COLUMNS, *(_OF_CONSENSUS if by_consensus else ()))
     later = current_shards(run.wholes, run.edition, VERDICTS)
+    every = bars_of(steps)
+    of_chosen = iter([every[place] for place in chosen.places])
+    # Units of one file follow each other.
+    staged = lru_cache(maxsize=1)(partial(verified_file, storage))
     for unit, frame in _frames(run, columns, chosen):
         rows = frame.rows(named=True)
-        places = row_places(storage, unit) if frame["source_id"].null_count() else {}
+        places = row_places(staged(unit.shard), unit.group) if frame["source_id"].null_count() else {}
         rollouts = list(map(pl.DataFrame, run.of_unit(unit.unit_id, ROLLOUTS, ROLLOUT_COLUMNS)))
         verdicts = [pl.DataFrame(read_shard(run.storage, shard)) for shard in later[unit.unit_id]]
         of = {prefix for row in rows for prefix in prefixes(row)}
         examples = (
             rollout_examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, of) if rollouts else {}
         )
-        for row, bars in zip(rows, bars_of(steps_of(frame, 0)), strict=True):
-            place = places.get(row["chain_id"]) or places.get(row["problem_id"])
-            data.add_chain(
-                {**row, "source_id": row["source_id"] or place}, bars, found.get(row["chain_id"], {}), examples
-            )
+        for row in rows:
+            row["source_id"] = row["source_id"] or places.get(row["chain_id"]) or places.get(row["problem_id"])
+            data.add_chain(row, next(of_chosen), found.get(row["chain_id"], {}), examples)
     listed = len(chosen.places)
     some = f"This page has {listed:,} of the run's {total:,} chains, chosen by hashes; labels/*.parquet has all."
     return (_BROWSER if by_consensus else _OWN).inset(data, some if listed < total else "", "Chains")

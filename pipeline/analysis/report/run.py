@@ -117,7 +117,7 @@ def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
         build_page(
             read,
             request=request_text(read.run.settings, asked) if asked else "",
-            inset=build_browser(storage, read.run, chains=config.chains),
+            inset=build_browser(storage, read.run, read.found.steps, chains=config.chains),
             foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )
     )
