@@ -12,7 +12,7 @@ from selenium.webdriver import ActionChains, Chrome, Keys
 from pipeline.engines import oracle
 from tests.audit.runs import labels
 from tests.conftest import write_rows
-from tests.report.reader import ARABIC, IMAGE, SCRIPT, Reader, without_scripts
+from tests.report.reader import ARABIC, IMAGE, PAYLOADS, SCRIPT, Reader, without_scripts
 from tests.runtime.in_process import label_in_process
 from tests.settings import compose_label
 
@@ -23,7 +23,7 @@ EMOJI = "👩‍👩‍👧‍👦 has 🍎🍎🍎."
 SUMS = 50
 """Problems with a right and a wrong chain each: more than a page of the list has."""
 LONG = 1_000_000
-CHAINS = 2 * SUMS + 6
+CHAINS = 2 * SUMS + 6 + len(PAYLOADS)
 
 
 def rows() -> list[dict[str, object]]:
@@ -43,8 +43,9 @@ def rows() -> list[dict[str, object]]:
         "latex": [LATEX, "The answer is 7."],
         "emoji": [EMOJI, "The answer is 7."],
         "long": ["We count: " + "x" * LONG, "The answer is 7."],
-        "open": ["3 + 4 is", "what it is."],
+        "undecided": ["3 + 4 is", "what it is."],
     }
+    others |= {f"payload {at} {text}": [text, f"{text}.", text] for at, text in enumerate(PAYLOADS)}
     problem = f"What is 3 + 4? {IMAGE}"
     return sums + [{"id": name, "problem": problem, "answer": "7", "steps": steps} for name, steps in others.items()]
 
@@ -180,6 +181,18 @@ def test_hostile_text_stays_text_in_ids_problems_steps_and_rollouts(reader: Read
     reader.until(lambda: f"none, {IMAGE}{SCRIPT}" in body.text)
 
 
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_payload_is_obeyed_or_widens_the_page(reader: Reader, width: int) -> None:
+    reader.emulate("setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    reader.search("payload ")
+    reader.counts(f"{len(PAYLOADS)} of {CHAINS} chains")
+    reader.driver.execute_script("for (const head of document.querySelectorAll('.chain-head')) head.click();")
+    reader.until(lambda: len(reader.all(".tree")) == len(PAYLOADS))
+    assert len(reader.all(".tree-row.step")) == 4 * len(PAYLOADS)
+    assert {*PAYLOADS} <= set(reader.texts(".tree-text > .prose"))
+    assert reader.width() <= width
+
+
 def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) -> None:
     for name, text in {"latex": LATEX, "emoji": EMOJI, "arabic": ARABIC}.items():
         assert text in reader.opened(name).text
@@ -187,7 +200,7 @@ def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) ->
     long = reader.opened("long").text
     assert f"... ({LONG + 10:,} characters, full text in labels/*.parquet)" in long
     assert len(long) < LONG / 100
-    assert "open" in reader.opened("open").text
+    assert "open" in reader.opened("undecided").text
 
 
 def test_keys_search_move_open_and_close(reader: Reader) -> None:
