@@ -1,5 +1,5 @@
 """The import name that is the name of the distribution: `import stepvalue` gives what `import pipeline` gives."""
 
-from pipeline import Run, SearchRun, __version__, grade, label, open_run, open_search, search, solve
-
-__all__ = ["Run", "SearchRun", "__version__", "grade", "label", "open_run", "open_search", "search", "solve"]
+from pipeline import *  # noqa: F403
+from pipeline import __all__ as __all__
+from pipeline import __version__ as __version__

@@ -12,6 +12,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 _WHERE = {
+    **dict.fromkeys(
+        ("BudgetSpent", "InputError", "PolicyError", "RunConflict", "StepvalueError", "StoreError", "UsageError"),
+        "pipeline.core.errors",
+    ),
     "Run": "pipeline.python.run",
     "SearchRun": "pipeline.python.search_run",
     "grade": "pipeline.graders",

@@ -124,6 +124,12 @@ def test_a_relative_table_is_that_of_the_command(tmp_path: Path, monkeypatch: py
     assert [each.table for each in (*graders, verifier)] == [str(tmp_path / "a.csv"), "sample", str(tmp_path / "a.csv")]
 
 
+def test_a_path_alone_is_the_input_or_the_run_directory(tmp_path: Path) -> None:
+    assert compose_label(["[a.csv,b/*.parquet]", "run_dir=x"]).data.path == "[a.csv,b/*.parquet]"
+    assert compose_label([str(tmp_path), "run_dir=x"]).data.path == str(tmp_path)
+    assert compose(COMMANDS["status"], [str(tmp_path)]).settings().run_dir == str(tmp_path)
+
+
 def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
     config = compose_label(["policy.model=org/name", "data.path=x", "run_dir=x"])
     assert isinstance(config.policy, HfConfig)
@@ -145,6 +151,12 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "data.path=null"], ["data.path"]),
         (["label", "policy.prompt=null", *FILLED], ["policy.prompt"]),
         (["label", "sampling={rollouts: 3}"], ["no such option, choose from default"]),
+        (
+            ["label", "data=my.csv", *FILLED],
+            ["data=my.csv: there is no such option", "for a file give data.path=my.csv"],
+        ),
+        (["label", "my.csv", "run_dir=x"], ["data.path: there is no file or folder my.csv"]),
+        (["label", "mine", *FILLED], ["'mine' cannot be read: settings are written key=value"]),
         (["search", "search.method=baem"], ["search=baem: there is no such option, did you mean beam?"]),
         (["label", "policy=openai", SERVER, *FILLED], ["policy.model"]),
         (["label", "policy=openai", "policy.openai.url=x", *FILLED], ["did you mean policy.openai.urls?"]),
@@ -312,7 +324,8 @@ def test_a_missing_input_is_named(tmp_path: Path, capsys: Printed) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("rows.csv", "problem,answer\n", "rows.csv must end in one of .jsonl"),
+        ("rows.csv", "problem,answer\n", "rows.csv holds no rows"),
+        ("rows.tsv", "problem\tanswer\n", "rows.tsv must end in one of .jsonl"),
         ("rows.jsonl", "", "rows.jsonl holds no rows"),
         ("rows.jsonl", "\n \n", "rows.jsonl holds no rows"),
     ],
@@ -322,7 +335,7 @@ def test_an_input_without_rows_or_of_another_kind_is_named(
 ) -> None:
     (tmp_path / name).write_text(content)
     assert said in refused(capsys, *label(tmp_path / name, tmp_path / "run"))
-    assert name != "rows.csv" or not (tmp_path / "run").exists()
+    assert name != "rows.tsv" or not (tmp_path / "run").exists()
     assert not ray.is_initialized()
 
 

@@ -55,6 +55,32 @@ def test_given_steps_are_joined_and_named_by_their_content() -> None:
     )
 
 
+def test_messages_are_a_problem_with_its_solution() -> None:
+    asked = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "1+1?"}]},
+    ]
+    solved = [*asked, {"role": "assistant", "content": "one and one\nis 2"}]
+    problem, solution = read({"messages": solved, "answer": "2"})
+    assert (problem.text, steps_of(solution)) == ("Be brief.\n\n1+1?", ["one and one", "is 2"])
+    assert read({"messages": asked[1:], "answer": "2"}) == (read({"problem": "1+1?", "answer": "2"})[0], None)
+    for wrong, named in (
+        ([*solved, {"role": "user", "content": "sure?"}], "system, user, assistant, user"),
+        ([asked[1], {"role": "tool", "content": "2"}], "user, tool"),
+        ([{"role": "user", "content": [{"type": "image"}]}], "user"),
+        (7, "none"),
+    ):
+        refused = reject({"messages": wrong, "answer": "2"})
+        assert f"The messages are of {named}; a row has one of user" in refused.detail
+
+
+def test_an_outcome_may_be_a_text() -> None:
+    data = DataConfig(columns=Columns(outcome="right"))
+    rows = [{"problem": "q", "answer": "2", "steps": ["2"], "right": text} for text in ("true", "0", "FALSE")]
+    found = [read_row(row, PLACE, data, last_word) for row in rows]
+    assert [not isinstance(each, Reject) and each.given_outcome for each in found] == [True, False, False]
+
+
 def test_a_solution_text_is_split_and_kept_as_it_is() -> None:
     data = DataConfig(splitter=Splitter.blank_line)
     _, solution = read({"problem": "q", "answer": 1, "solution": " a\n\nb\nc\n"}, data)
@@ -311,7 +337,7 @@ def test_math_shepherds_outcome_is_its_last_tag() -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        ("true", "'true'"), ("", "blank"), (2, "2"), (-1, "-1"), (0.5, "0.5"), ([True], "of type list"),
+        ("yes", "'yes'"), ("", "blank"), (2, "2"), (-1, "-1"), (0.5, "0.5"), ([True], "of type list"),
         ({}, "of type dict"), (10**400, "of type int"), (float("inf"), "of type float"), ("\ud800" + "x" * 99, "'\\ud800x"),
     ],
 )  # fmt: skip

@@ -21,7 +21,7 @@ from pipeline.core.errors import InputError
 from pipeline.core.json_size import has_too_many_values
 from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data import jsonl, rows
-from pipeline.data.rows import input_digest, input_files, read_rows
+from pipeline.data.rows import input_digest, input_files, lasting_path, read_rows
 
 ROWS: list[dict[str, object]] = [{"id": str(i), "problem": f"é{i}?", "steps": ["a", "b"]} for i in range(200)]
 JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS).encode()
@@ -35,6 +35,10 @@ def write(path: Path) -> Path:
     name = path.name
     if name.endswith(".parquet"):
         pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=70, write_page_checksum=True)
+    elif name.endswith(".arrow"):
+        table = pa.Table.from_pylist(ROWS)
+        with pa.ipc.new_stream(str(path), table.schema) as stream:
+            stream.write_table(table, max_chunksize=150)
     elif name.endswith(".json"):
         path.write_text(json.dumps(ROWS))
     else:
@@ -55,7 +59,7 @@ def rejects(path: Path, content: bytes) -> list[tuple[int, RejectReason, str]]:
     return [(place.line, row.reason, row.detail) for place, row in found if isinstance(row, Reject)]
 
 
-NAMES = ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.json", "a.parquet", "A.JSONL.GZ"]
+NAMES = ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.json", "a.parquet", "a.arrow", "A.JSONL.GZ"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -209,18 +213,74 @@ def test_a_large_json_array_is_refused_with_the_remedy(tmp_path: Path, monkeypat
 
 def test_paths_that_lead_nowhere_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    (tmp_path / "a.csv").write_text("a,b\n")
+    (tmp_path / "a.tsv").write_text("a\tb\n")
     for path, words in (
         ("absent.jsonl", "there is no file or folder"),
         ("*.jsonl", "there is no file or folder"),
         ("empty", "contains no file"),
-        ("a.csv", "rename or convert"),
-        ("*.csv", "rename or convert"),
+        ("a.tsv", "rename or convert"),
+        ("*.tsv", "rename or convert"),
     ):
         for call in (input_files, input_digest, lambda path: read_rows(path, None)):
             with pytest.raises(InputError, match=words) as caught:
                 call(str(tmp_path / path))
             assert path.removeprefix("*") in str(caught.value)
+
+
+def test_csv_gives_texts_and_nulls_and_names_the_line_of_what_it_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('problem,answer,id\n"What is\n""1"" + 1, please?",2,\nx,y,z,too much\né,007,b\n', "utf-8-sig")
+    (first, one), (second, refused), (third, last) = read_rows(str(path), None)
+    assert (one, last) == (
+        {"problem": 'What is\n"1" + 1, please?', "answer": "2", "id": None},
+        {"problem": "é", "answer": "007", "id": "b"},
+    )
+    assert [place.line for place in (first, second, third)] == [3, 4, 5]
+    assert isinstance(refused, Reject)
+    assert "more fields than the header" in refused.detail
+    for content in (b'problem,answer\n"x,1\n', b"problem,answer\n\xff,1\n"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"a.csv cannot be read after line .*write it as CSV in UTF-8"):
+            read(path)
+
+
+def test_folders_are_read_with_those_in_them_but_for_runs_and_what_is_hidden(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet", "run/labels/x.parquet",
+                 ".cache/y.jsonl", "data/.z.jsonl"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write(tmp_path / name)
+    for name in ("run/run.json", "data/dataset_infos.json"):
+        (tmp_path / name).write_text("{}")
+    found = [str(file.relative_to(tmp_path)) for file in input_files(str(tmp_path))]
+    assert found == ["b.jsonl", "data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet"]
+    write(tmp_path / "data" / "test-00000-of-00001.parquet")
+    with pytest.raises(InputError, match="has the splits test, train: name one, such as data") as caught:
+        input_files(str(tmp_path))
+    assert len(input_files(str(caught.value).rpartition("data.path=")[2])) == 2
+
+
+def test_a_list_of_paths_keeps_its_order_and_takes_each_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jsonl", "b.parquet"):
+        write(Path(name))
+    assert input_files("[b.parquet, 'a.jsonl', *.jsonl]") == [Path("b.parquet"), Path("a.jsonl")]
+    assert read("[b.parquet,a.jsonl]") == ROWS * 2
+    with pytest.raises(InputError, match=r"there is no file or folder c\.csv"):
+        input_files("[a.jsonl,c.csv]")
+    assert lasting_path("[b.parquet,a.jsonl]") == f"[{tmp_path}/b.parquet,{tmp_path}/a.jsonl]"
+
+
+def test_what_datasets_saves_to_disk_is_read_split_by_split(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    one = datasets.Dataset.from_list(ROWS)
+    one.save_to_disk(tmp_path / "one")
+    assert read(tmp_path / "one") == ROWS
+    datasets.DatasetDict(train=one, test=one.select(range(3))).save_to_disk(tmp_path / "two")
+    with pytest.raises(InputError, match=f"has the splits test, train.*data.path={tmp_path}/two/train$"):
+        input_files(str(tmp_path / "two"))
+    assert read(tmp_path / "two" / "test") == ROWS[:3]
 
 
 class Hub(ModuleType):

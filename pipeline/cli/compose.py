@@ -35,6 +35,7 @@ from pipeline.cli.overrides import (
     check_overrides,
     check_values,
     chosen_implementation,
+    marks_of,
     open_keys,
     own_elsewhere,
     refuse_missing_plugins,
@@ -65,13 +66,14 @@ from pipeline.config.words import quote
 from pipeline.core.errors import UsageError, first_line
 from pipeline.core.registry import Registry
 from pipeline.core.suggestions import choice_hint
+from pipeline.data.rows import names_input
 from pipeline.runtime.objects import REGISTRIES
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-_RUN_DIR = "run_dir"
+_PATH, _RUN_DIR = "data.path", "run_dir"
 _STORED = "stepvalue"
 """Begins the names of what Hydra composes and no file has."""
 
@@ -172,8 +174,12 @@ def compose(command: Command, overrides: Sequence[str], given: Given = NOTHING) 
 
 
 def _full(command: Command, text: str) -> str:
-    """An override with the setting that its short key stands for."""
+    """An override with the setting that its short key stands for. A path alone is the input, or the run directory of a command
+    that has no input."""
     key, equals, value = text.partition("=")
+    if not equals and (Path(text).exists() or names_input(text)):
+        keys = marks_of(command.schema)
+        return next((f"{path}={text}" for path in (_PATH, _RUN_DIR) if path in keys), text)
     return f"{command.short.get(key, key)}{equals}{value}"
 
 

@@ -21,6 +21,7 @@ from pipeline.config.recorded_settings import RUN_RECORD, refuse_missing
 from pipeline.core.errors import UnknownSetting, UsageError
 from pipeline.core.formatting import listed
 from pipeline.core.suggestions import choice_hint, nearest_keys
+from pipeline.data.rows import names_input
 from pipeline.runtime.objects import REGISTRIES
 
 
@@ -66,7 +67,8 @@ def check_overrides(parsed: Sequence[Any], known: Sections) -> tuple[list[str], 
         if key in known.groups:
             option, options = str(override.value()), known.groups[key]
             if option not in options:
-                raise UsageError(f"{key}={option}: there is no such option, {choice_hint(option, options)}")
+                path = f"; for a file give {key}.path={option}" if f"{key}.path" in keys and names_input(option) else ""
+                raise UsageError(f"{key}={option}: there is no such option, {choice_hint(option, options)}{path}")
         elif key in known.elsewhere:
             remarks += _without_effect(line, override.value(), known.elsewhere[key])
             continue

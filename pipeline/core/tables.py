@@ -205,6 +205,12 @@ class LabelColumns:
     opinions: tuple[Opinion, ...]
 
 
+PER_STEP = (
+    *("steps", "prefix_ids", "value", "value_sd", "low", "high", "p_above", "unbiased_value", "unbiased_rollouts"),
+    *("n_correct", "n_rollouts", "n_ungraded", "n_truncated", "origin", "advantage", "advantage_sd", "p_no_drop"),
+    *("nothing_to_lose", "label"),
+)
+"""The columns of labels with an entry for each step."""
 CONSENSUS = ("mc_label", "p_error_free", "left_out", "opinions")
 """The columns that labels of `estimator.rule=consensus` have besides those of `labels`."""
 DROPS = ("p_no_drop", "nothing_to_lose")

@@ -34,6 +34,8 @@ ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
 _LABEL = "label"
 _NOT_CORRECT = "its own final answer is not marked as correct"
+MESSAGES = "messages"
+"""The column of a conversation, which is read where the row has no column of the problem."""
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
 
 
@@ -119,11 +121,38 @@ def column_names(row: Mapping[str, object]) -> str:
 
 def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
     names = data.columns
+    problem, messages = column(row, names.problem), row.get(MESSAGES)
+    if problem is None and messages is not None:
+        return _conversation(messages, column(row, names.answer))
     return Fields(
-        problem=column(row, names.problem),
+        problem=problem,
         answer=column(row, names.answer),
         steps=column(row, names.steps),
         solution=column(row, names.solution),
+    )
+
+
+def _conversation(messages: object, answer: object) -> Fields:
+    """A problem and its solution as messages: the text of `system`, where there is one, stands before that of `user`."""
+    said: list[tuple[object, object]] = []
+    for message in messages if isinstance(messages, Sequence) else ():
+        content = column(message, "content")
+        if isinstance(content, list) and all(column(part, "type") == "text" for part in content):
+            content = "".join(str(column(part, "text")) for part in content)
+        said.append((column(message, "role"), content))
+    roles = [role for role, _ in said]
+    wanted = ["system"] * ("system" in roles) + ["user"] + ["assistant"] * ("assistant" in roles)
+    if roles != wanted or not all(isinstance(content, str) for _, content in said):
+        found = ", ".join(str(role)[:MAX_NAME_CHARS] for role in roles[:MAX_NAMES]) or "none"
+        raise UnusableRowError(
+            RejectReason.BAD_STEPS,
+            f"The messages are of {found}; a row has one of user, before it one of system or none, and after it the solution "
+            "as one of assistant or none, all of them texts. Turns of tools and further turns are no steps.",
+        )
+    *asked, last = [str(content) for _, content in said]
+    solved = roles[-1] == "assistant"
+    return Fields(
+        problem="\n\n".join(asked if solved else [*asked, last]), answer=answer, solution=last if solved else None
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads the rows of Parquet files, in a process with a limit on its memory: see `parquet_child`.
+"""Reads the rows of Parquet and Arrow files, in a process with a limit on its memory: see `parquet_child`.
 
 A row that is too large stands as an OversizedRow in its place. Where 64 rows pass the limit, they are read row by row. Where a
 single row does, or makes the reader crash, UnreadableFileError is raised after the rows before it.

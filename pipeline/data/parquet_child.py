@@ -1,4 +1,4 @@
-"""The process that reads Parquet files, see `parquet`. It is run by its path, and imports nothing of this project.
+"""The process that reads Parquet and Arrow files, see `parquet`. It is run by its path, and imports nothing of this project.
 
 A small file can stand for any amount of memory: pages are compressed, equal texts are stored once, runs of equal values are
 numbers of repetitions, and the sizes in its footer are claims. So this process has a limit, given as its argument in bytes, and
@@ -19,6 +19,8 @@ VALUE_BYTES = 32
 ROW_BYTES = 128 * 2**20
 """A larger row is sent as an empty batch with its size."""
 SIZE = "size"
+ARROW = ".arrow"
+"""How the name of a stream of Arrow record batches ends, such as `save_to_disk` of the package `datasets` writes."""
 _BUFFER_BYTES = 2**18
 """Of a column, read at once. Without it, pyarrow reads all of a column's row group."""
 
@@ -46,12 +48,13 @@ def _answer(path: str, rows: int, skip: int) -> None:
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     # pyarrow takes no name with bytes that are not UTF-8.
-    with (
-        open(path, "rb") as source,
-        pq.ParquetFile(source, page_checksum_verification=True, buffer_size=_BUFFER_BYTES) as file,
-    ):
-        batches = file.iter_batches(batch_size=rows, use_threads=False)
-        schema = file.schema_arrow
+    with open(path, "rb") as source:
+        if path.lower().endswith(ARROW):
+            reader = pa.ipc.open_stream(source)
+            schema, batches = reader.schema, _pieces(reader, rows)
+        else:
+            file = pq.ParquetFile(source, page_checksum_verification=True, buffer_size=_BUFFER_BYTES)
+            schema, batches = file.schema_arrow, file.iter_batches(batch_size=rows, use_threads=False)
         _say(None)
         output: Any = sys.stdout.buffer
         error = None
@@ -66,6 +69,10 @@ def _answer(path: str, rows: int, skip: int) -> None:
             except Exception as raised:  # noqa: BLE001  as above
                 error = raised
     _say(error)
+
+
+def _pieces(batches: Any, rows: int) -> Any:
+    return (batch.slice(start, rows) for batch in batches for start in range(0, batch.num_rows, rows))
 
 
 def _send(stream: Any, batch: Any) -> None:

@@ -28,6 +28,7 @@ MAX_SHOWN_CHARS = 40
 """Most characters of a value that a message quotes."""
 MAX_SHOWN_NUMBER = 10**15
 """A message says of a larger number only that it is one. Python refuses to print very long integers."""
+_OUTCOME_TEXTS = {"true": True, "1": True, "false": False, "0": False}
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -170,6 +171,8 @@ def _given_outcome(fields: Fields) -> bool | None:
         return None
     if isinstance(outcome, int | float) and outcome in (0, 1):
         return bool(outcome)
+    if isinstance(outcome, str) and outcome.strip().lower() in _OUTCOME_TEXTS:  # CSV has texts only
+        return _OUTCOME_TEXTS[outcome.strip().lower()]
     found = f"The outcome in the column '{fields.outcome_column}' is {_shown(outcome)}"
     wanted = "it must be true or false, 1 or 0, or null where nobody knows it"
     raise UnusableRowError(RejectReason.BAD_OUTCOME, f"{found}; {wanted}.")

@@ -1,12 +1,14 @@
 """Reads raw rows from files and data sets, one at a time, so that memory does not grow with the input.
 
-A path is a file, a folder, a glob, `sample` or `sample-facts` (the shipped examples) or `hf://OWNER/NAME[/CONFIG][:SPLIT]`.
-Files are `.jsonl`, `.jsonl.gz`, `.jsonl.zst`, `.parquet`, or `.json` with an array or with one row per line. A row that cannot
-be read becomes a Reject. A file that cannot be read raises InputError, also if the damage is found half-way.
+A path is a file, a folder, a glob, a list of those (`[a.jsonl,b.jsonl]`), `sample` or `sample-facts` (the shipped examples) or
+`hf://OWNER/NAME[/CONFIG][:SPLIT]`. Files are `.jsonl`, `.jsonl.gz`, `.jsonl.zst`, `.csv` with a header, `.parquet`, `.arrow` as
+`save_to_disk` writes it, or `.json` with an array or with one row per line. A row that cannot be read becomes a Reject. A file
+that cannot be read raises InputError, also if the damage is found half-way.
 
-Not covered: nested folders (use a glob: `data/**/*.jsonl`), and JSON arrays above MAX_ARRAY_BYTES.
+Not covered: JSON arrays above MAX_ARRAY_BYTES.
 """
 
+import csv
 import glob
 import hashlib
 import io
@@ -26,6 +28,7 @@ from pipeline.core.json_size import MAX_VALUES, has_too_many_values
 from pipeline.core.records import Reject, RejectReason, RowLocation
 from pipeline.data.jsonl import (
     BYTE_ORDER_MARK,
+    MAX_LINE_BYTES,
     Row,
     UnusableRowError,
     as_object,
@@ -34,12 +37,18 @@ from pipeline.data.jsonl import (
     parse_object,
 )
 from pipeline.data.parquet import OversizedRow, ParquetReader, UnreadableFileError
+from pipeline.data.parquet_child import ARROW
 
 SAMPLE = Path(__file__).parent / "sample.jsonl"
-SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet")
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".json", ".parquet", ".arrow", ".csv")
 GIVEN_FOLDER, GIVEN_FILE = "stepvalue-rows-", "rows.jsonl"
 """Where the rows of a Python call are while they are read: how the name of the temporary folder begins, and the file in it. It
 is gone afterwards, so no message names it."""
+_NO_ROWS = {"dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json"}
+"""Files that data sets have beside their rows. The last one is in the folder of several splits, a folder each."""
+_RUN = "run.json"
+"""A folder with this file is a run directory: it is no input of another run."""
+_OF_SPLIT = re.compile(r"(?P<split>.+)-\d{5}-of-\d{5}\..+")
 MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
 T = TypeVar("T")
@@ -67,15 +76,15 @@ def read_rows(data_path: str, limit: int | None, setting: str = _SETTING) -> Ite
 
 
 def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
-    """The files of a path, sorted by name; an empty list for `hf://`. Raises InputError if there is no file."""
+    """The files of a path, sorted by name, those of a list in its order; an empty list for `hf://`. Raises InputError if there
+    is no file."""
     if data_path.startswith(PREFIX):
         return []
+    if (paths := _listed(data_path)) is not None:
+        return list(dict.fromkeys(file for path in paths for file in input_files(path, setting)))
     path = _SHIPPED.get(data_path) or Path(data_path)
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.is_file() and _is_input(file) and file.name[0] != ".")
-        if not files:
-            raise InputError(f"{setting}: the folder {path} contains no file that ends in {' '.join(SUFFIXES)}")
-        return files
+        return _files_below(path, setting)
     named = [path] if path.is_file() else map(Path, _matches(data_path))
     files = sorted({file for file in named if file.is_file()})
     if not files:
@@ -83,6 +92,36 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     for file in files:
         if not _is_input(file):
             raise InputError(f"{setting}: {file} must end in one of {' '.join(SUFFIXES)}; rename or convert it")
+    return files
+
+
+def _listed(data_path: str) -> list[str] | None:
+    """The paths of a list; None for another path."""
+    if not (data_path.startswith("[") and data_path.endswith("]")) or Path(data_path).exists():
+        return None
+    return [path for part in data_path[1:-1].split(",") if (path := part.strip(" \"'"))]
+
+
+def _files_below(folder: Path, setting: str) -> list[Path]:
+    """The files of a folder and of those in it, sorted. Raises InputError for none, and for those of several splits."""
+    files: list[Path] = []
+    for place, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if name[0] != "." and not Path(place, name, _RUN).exists()]
+        files += (Path(place, name) for name in names if name[0] != "." and name not in _NO_ROWS)
+    files = sorted(file for file in files if _is_input(file) and file.is_file())
+    if not files:
+        raise InputError(f"{setting}: the folder {folder} contains no file that ends in {' '.join(SUFFIXES)}")
+    if (folder / "dataset_dict.json").exists():
+        splits = {file.parent.name: file.parent for file in files}
+    else:
+        named = {file: found["split"] for file in files if (found := _OF_SPLIT.fullmatch(file.name))}
+        splits = {split: file.with_name(f"{split}-*") for file, split in named.items()}
+    if len(splits) > 1:
+        split = "train" if "train" in splits else min(splits)
+        raise InputError(
+            f"{setting}: the folder {folder} has the splits {', '.join(sorted(splits))}: name one, such as "
+            f"{setting}={splits[split]}"
+        )
     return files
 
 
@@ -117,6 +156,11 @@ def _matches(pattern: str) -> Iterator[str]:
             yield from _matches(os.path.normpath(os.path.join(glob.escape(folder), after)))
 
 
+def names_input(word: str) -> bool:
+    """Whether a word looks like the path of an input."""
+    return word.startswith(PREFIX) or _is_input(Path(word)) or _listed(word) is not None
+
+
 def _is_input(path: Path) -> bool:
     return path.name.lower().endswith(SUFFIXES)
 
@@ -135,9 +179,12 @@ def _rows_of(files: Sequence[Path], setting: str) -> Iterator[tuple[RowLocation,
     with ParquetReader() as parquet:
         for file in files:
             with blame(setting, file):
-                if file.suffix.lower() == ".parquet":
+                suffix = file.suffix.lower()
+                if suffix in (".parquet", ARROW):
                     yield from _parquet_rows(file, setting, parquet)
-                elif file.suffix.lower() == ".json" and _is_array(file):
+                elif suffix == ".csv":
+                    yield from _csv_rows(file, setting)
+                elif suffix == ".json" and _is_array(file):
                     yield from _array_rows(file, setting)
                 else:
                     yield from _line_rows(file)
@@ -147,6 +194,8 @@ def lasting_path(data_path: str) -> str | None:
     """The path as it can be given later, in any working folder. None for the rows of a Python call, which are gone then."""
     if is_given(data_path):
         return None
+    if (paths := _listed(data_path)) is not None:
+        return f"[{','.join(map(os.path.abspath, paths))}]"
     return data_path if data_path.startswith(PREFIX) or data_path in _SHIPPED else os.path.abspath(data_path)
 
 
@@ -178,6 +227,26 @@ def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
         for number, line in numbered_lines(stream):
             location = _location(path, number)
             yield location, _row(parse_object, line, location)
+
+
+def _csv_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
+    """Rows of texts; an empty cell is null. The line of a row is its last one."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        try:
+            for row in rows:
+                location = _location(path, rows.line_num)
+                if None in row:
+                    detail = "The row has more fields than the header; put quotes around texts with commas."
+                    yield location, Reject(location=location, reason=RejectReason.NOT_A_ROW, detail=detail)
+                else:
+                    yield location, {name: value or None for name, value in row.items()}
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{setting}: {path} cannot be read after line {rows.line_num}: {error}; write it as CSV in UTF-8, with quotes "
+                "around texts that have commas, quotes or line ends"
+            ) from error
 
 
 def _row(read: Callable[[T], Row], source: T, location: RowLocation) -> Row | Reject:

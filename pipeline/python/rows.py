@@ -38,6 +38,8 @@ def input_settings(rows: Rows | str | Path | None, given: Sequence[Setting]) -> 
         yield []
         return
     with temporary_folder(GIVEN_FOLDER) as folder:
+        if isinstance(rows, list) and rows and all(isinstance(each, str | Path) for each in rows):
+            rows = f"[{','.join(map(str, rows))}]"
         path = rows if isinstance(rows, str | Path) else write_input(rows, folder)
         yield [Setting(key=_PATH, value=path, said="the first argument")]
 

@@ -12,7 +12,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.suggestions import choice_hint
 from pipeline.core.table import TABLES, Table
-from pipeline.core.tables import CRITIQUES, FINDINGS
+from pipeline.core.tables import CRITIQUES, FINDINGS, PER_STEP
 from pipeline.python.directory import RunDirectory
 from pipeline.python.outline import run_lines, stored_summary
 from pipeline.python.overrides import (
@@ -93,6 +93,20 @@ class Run(RunDirectory):
 
         run = self._stored()
         return self._scan(label_shards(run)) if lazy else labels_frame(run)
+
+    def steps(self) -> pl.DataFrame:
+        """The current labels, one row per step of each chain: `step` from 1, `text`, and what `labels` says of the step."""
+        labels = self.labels()
+        found = [name for name in PER_STEP if name in labels.columns]
+        return (
+            labels.select(
+                *("chain_id", "problem_id", "source_id", "outcome"),
+                pl.int_ranges(1, pl.col("steps").list.len() + 1).alias("step"),
+                *found,
+            )
+            .explode("step", *found)
+            .rename({"steps": "text", "prefix_ids": "prefix_id"})
+        )
 
     @overload
     def rollouts(self, *, lazy: Literal[False] = False) -> pl.DataFrame: ...

@@ -17,13 +17,16 @@ IMAGE = "<img src=x onerror=\"document.title = 'owned'\">"
 ARABIC = "نضيف 3 إلى 4 فنحصل على 7."
 OWNED = "document.title='owned'"
 PAYLOADS = (
-    f"<svg onload={OWNED}>", f"<svg><script>{OWNED}</script>", f"<body onload={OWNED}>", f"<iframe srcdoc='<script>parent.{OWNED}</script>'>",
-    f"<a href=javascript:{OWNED}>x</a>", f"<details open ontoggle={OWNED}>", f"<math><mtext></style><img src=x onerror={OWNED}>",
-    f"<input autofocus onfocus={OWNED}>", f"'><img src=x onerror={OWNED}>", f'"><img src=x onerror={OWNED}>', f"`><img src=x onerror={OWNED}>",
-    f"</script><script>{OWNED}</script>", f"</style><script>{OWNED}</script>", f"</title><script>{OWNED}</script>", f"--><script>{OWNED}</script>",
-    f"]]><script>{OWNED}</script>", f"{{{{constructor.constructor('{OWNED}')()}}}}", f"${{{OWNED}}}", "{% raw %}{{ 7*7 }}", "<link rel=stylesheet href=//a.test/x>",
-    "<style>*{display:none}</style>", "<base href=//a.test/>", "<meta http-equiv=refresh content='0;url=//a.test'>", "<object data=//a.test/x>",
-    "<video poster=//a.test/x>", "<form action=//a.test><button>x", "url(//a.test/x)", "&lt;script&gt;", "&#60;script&#62;", "a\u2028b\u2029c\x1b[31m",
+    f"<svg onload={OWNED}>", f"<svg><script>{OWNED}</script>", f"<body onload={OWNED}>",
+    f"<iframe srcdoc='<script>parent.{OWNED}</script>'>", f"<a href=javascript:{OWNED}>x</a>",
+    f"<details open ontoggle={OWNED}>", f"<math><mtext></style><img src=x onerror={OWNED}>",
+    f"<input autofocus onfocus={OWNED}>", f"'><img src=x onerror={OWNED}>", f'"><img src=x onerror={OWNED}>',
+    f"`><img src=x onerror={OWNED}>", f"</script><script>{OWNED}</script>", f"</style><script>{OWNED}</script>",
+    f"</title><script>{OWNED}</script>", f"--><script>{OWNED}</script>", f"]]><script>{OWNED}</script>",
+    f"{{{{constructor.constructor('{OWNED}')()}}}}", f"${{{OWNED}}}", "{% raw %}{{ 7*7 }}",
+    "<link rel=stylesheet href=//a.test/x>", "<style>*{display:none}</style>", "<base href=//a.test/>",
+    "<meta http-equiv=refresh content='0;url=//a.test'>", "<object data=//a.test/x>", "<video poster=//a.test/x>",
+    "<form action=//a.test><button>x", "url(//a.test/x)", "&lt;script&gt;", "&#60;script&#62;", "a\u2028b\u2029c\x1b[31m",
     "x" * 3_000, "\u0301" * 300, "<plaintext>",
 )  # fmt: skip
 """Texts that a page with one place left open would obey, load, or lose its layout by."""
