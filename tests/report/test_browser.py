@@ -43,7 +43,7 @@ def rows() -> list[dict[str, object]]:
         "latex": [LATEX, "The answer is 7."],
         "emoji": [EMOJI, "The answer is 7."],
         "long": ["We count: " + "x" * LONG, "The answer is 7."],
-        "undecided": ["3 + 4 is", "what it is."],
+        "unfinished": ["3 + 4 is", "what it is."],
     }
     others |= {f"payload {at} {text}": [text, f"{text}.", text] for at, text in enumerate(PAYLOADS)}
     problem = f"What is 3 + 4? {IMAGE}"
@@ -200,7 +200,7 @@ def test_other_scripts_formulas_and_very_long_steps_are_shown(reader: Reader) ->
     long = reader.opened("long").text
     assert f"... ({LONG + 10:,} characters, full text in labels/*.parquet)" in long
     assert len(long) < LONG / 100
-    assert "open" in reader.opened("undecided").text
+    assert "open" in reader.opened("unfinished").text
 
 
 def test_keys_search_move_open_and_close(reader: Reader) -> None:

@@ -355,16 +355,16 @@ def test_without_a_bound_the_reason_is_reported() -> None:
     assert third == "grading took 3.1 % of the engine's time"
 
 
-def test_a_terminal_gets_whole_words_below_the_name_and_a_log_a_line_for_each_fact() -> None:
-    fact = "steps     30 = 24 good + 6 bad; not counted: 24 last steps of chains, with the outcome as value"
+def test_a_terminal_gets_whole_words_below_the_name_and_a_log_one_line() -> None:
+    long = "steps     30 = 24 good + 6 bad; not counted: 24 last steps of chains, with the outcome as value"
 
     def printed(*, a_terminal: bool) -> list[str]:
         console = terminal(file=io.StringIO(), width=40, force_terminal=a_terminal, no_color=True)
-        show([f"{fact}\nnone"], console)
+        show([f"{long}\nnone"], console)
         assert isinstance(console.file, io.StringIO)
         return console.file.getvalue().splitlines()
 
-    assert printed(a_terminal=False) == [fact, "none"]
+    assert printed(a_terminal=False) == [long, "none"]
     assert printed(a_terminal=True) == [
         "steps     30 = 24 good + 6 bad; not",
         "          counted: 24 last steps of",
