@@ -251,6 +251,9 @@ def test_folders_are_read_with_those_in_them_but_for_runs_and_what_is_hidden(tmp
         write(tmp_path / name)
     for name in ("run/run.json", "data/dataset_infos.json"):
         (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match=f"is a run directory: for its chains give data.path={tmp_path}/run/labels"):
+        input_files(str(tmp_path / "run"))
+    assert len(input_files(str(tmp_path / "run" / "labels"))) == 1
     found = [str(file.relative_to(tmp_path)) for file in input_files(str(tmp_path))]
     assert found == ["b.jsonl", "data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet"]
     write(tmp_path / "data" / "test-00000-of-00001.parquet")

@@ -47,7 +47,7 @@ is gone afterwards, so no message names it."""
 _NO_ROWS = {"dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json"}
 """Files that data sets have beside their rows. The last one is in the folder of several splits, a folder each."""
 _RUN = "run.json"
-"""A folder with this file is a run directory: it is no input of another run."""
+"""A folder with this file is a run directory: its files are no input, but for those of a folder of it that is named."""
 _OF_SPLIT = re.compile(r"(?P<split>.+)-\d{5}-of-\d{5}\..+")
 MAX_ARRAY_BYTES = 64 * 2**20
 """A larger JSON array is refused, because an array is read at once."""
@@ -104,6 +104,8 @@ def _listed(data_path: str) -> list[str] | None:
 
 def _files_below(folder: Path, setting: str) -> list[Path]:
     """The files of a folder and of those in it, sorted. Raises InputError for none, and for those of several splits."""
+    if (folder / _RUN).exists():
+        raise InputError(f"{setting}: {folder} is a run directory: for its chains give {setting}={folder / 'labels'}")
     files: list[Path] = []
     for place, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if name[0] != "." and not Path(place, name, _RUN).exists()]
