@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ours_alone")]
 
 CONF = Path(__file__).parents[1] / "conf"
 OPTIONS = sorted((path.parent.name, path.stem) for path in CONF.glob("*/*.yaml"))
-LABEL_GROUPS = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget", "checks"}
+LABEL_GROUPS = set(LabelConfig.__dataclass_fields__) - {"run_dir", "budget", "limit"}
 FILLED = ["data.path=x", "run_dir=x"]
 SERVER = "policy.openai.urls=[http://127.0.0.1:8000/v1]"
 

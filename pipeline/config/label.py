@@ -120,6 +120,17 @@ class PlanConfig(Settings):
 
 
 @dataclass(kw_only=True, slots=True)
+class LimitConfig(Settings):
+    """Where `label` stops, beside the limit of budget=FILE. What came in is kept, and a larger limit continues the run."""
+
+    SECTION: ClassVar[str] = "limit"
+    device_hours: Annotated[float | None, Gt(0)] = None
+    """Device hours of work of all starts; the time that workers take to start is not counted. null: no limit."""
+    money: Annotated[float | None, Gt(0)] = None
+    """The same in money, at plan.gpu_hour_price. null: no limit."""
+
+
+@dataclass(kw_only=True, slots=True)
 class Columns(Settings):
     """Names of the input columns. A dot descends into a nested field. An empty name: the column is not read."""
 
@@ -389,8 +400,19 @@ class LabelConfig:
     """The Ray cluster and the workers."""
     plan: PlanConfig = field(default_factory=PlanConfig)
     """What the estimate of the cost measures and assumes."""
+    limit: LimitConfig = field(default_factory=LimitConfig)
+    """What the run may cost."""
+
+    @property
+    def most_hours(self) -> float | None:
+        """The device hours at which `label` stops. None: no limit."""
+        price = self.plan.gpu_hour_price
+        of_money = None if self.limit.money is None or not price else self.limit.money / price
+        return min((hours for hours in (self.limit.device_hours, of_money) if hours is not None), default=None)
 
     def __post_init__(self) -> None:
+        if self.limit.money is not None and not self.plan.gpu_hour_price:
+            raise ValueError("limit.money needs the price of a device for an hour: give plan.gpu_hour_price=...")
         if self.run_dir is not None and not self.run_dir.strip():
             raise ValueError("run_dir is empty: give run_dir=FOLDER, or leave it out to use a folder under runs/")
         refuse_equal("sampling.rollouts", self.sampling.rollouts, "rollouts", self.sampling.temperature)

@@ -97,7 +97,10 @@ class LabelTask(Task[LabelConfig]):
     @property
     def _limit(self) -> Limit | None:
         """Of what all starts of the run may cost; None: no limit."""
-        return None if self._budget is None else self._budget.limit
+        planned = Limit(tokens=None) if self._budget is None else self._budget.limit
+        hours = [each for each in (planned.device_hours, self.config.most_hours) if each is not None]
+        limit = replace(planned, device_hours=min(hours, default=None))
+        return None if limit == Limit(tokens=None) else limit
 
     def storage(self) -> Storage:
         assert self.config.run_dir is not None
