@@ -104,8 +104,8 @@ class Spending:
     def _stop(self, status: Status, spent: str) -> None:
         raise BudgetSpent(
             f"the run stops at its limit: {spent}. {format_unfinished(status.units - status.units_done, status.units)}, "
-            "and their finished rollouts are kept. To continue, raise limit.device_hours, limit.money, or `limit` in the plan, or "
-            "start again without them"
+            "and their finished rollouts are kept. To continue, raise `limit` in the plan, limit.device_hours or "
+            "limit.money, or start again without them"
         )
 
 
