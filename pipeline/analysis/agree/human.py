@@ -161,9 +161,21 @@ class ChainPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What becomes of the `rows` with human labels. `contradicting`: repeated rows with another label than the first row of
+    their chain. `other_text`: unmatched rows whose id is in the run, or in the scores."""
+
+    rows: int
+    unusable: int
+    repeated: int
+    contradicting: int
+    unmatched: int
+    other_text: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedChains:
-    """`repeated`: human rows about the same chain as an earlier row; the first row counts. `contradicting`: how many of these
-    have another label than the first. `other_text`: unmatched rows whose id is in the run."""
+    """`repeated`: human rows about the same chain as an earlier row; the first row counts. For the others see `RowCounts`."""
 
     pairs: tuple[ChainPair, ...]
     unmatched: tuple[HumanChain, ...]
@@ -171,6 +183,17 @@ class MatchedChains:
     other_text: int
     repeated: int
     contradicting: int
+
+    def counts(self, unusable: int) -> dict[str, int]:
+        """The fields of `RowCounts`, if there are also `unusable` rows."""
+        return {
+            "rows": len(self.pairs) + len(self.unmatched) + self.repeated + unusable,
+            "unusable": unusable,
+            "repeated": self.repeated,
+            "contradicting": self.contradicting,
+            "unmatched": len(self.unmatched),
+            "other_text": self.other_text,
+        }
 
 
 def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:

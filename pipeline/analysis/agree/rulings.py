@@ -9,7 +9,7 @@ over chains with a human error (correct: the same first error is found), the oth
 An uncertain chain is counted separately and also as missed, like an unreadable answer in ProcessBench's own code.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -71,19 +71,13 @@ def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
 def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
     """Methods that need no rollouts. `random`: each step and "no error" are equally likely. `wrong answer: any step`: each step
     of a chain with a wrong answer is equally likely."""
-    sizes = [len(chain.steps) for chain in chains]
-    return [
-        Ruling(name="never an error", errors=tuple({NO_ERROR: 1.0} for _ in chains)),
-        Ruling(name="random", errors=tuple(_even(range(NO_ERROR, size)) for size in sizes)),
-        Ruling(
-            name="wrong answer: any step",
-            errors=tuple(_if_wrong(chain, _even(range(size))) for chain, size in zip(chains, sizes, strict=True)),
-        ),
-        Ruling(
-            name="wrong answer: last step",
-            errors=tuple(_if_wrong(chain, {size - 1: 1.0}) for chain, size in zip(chains, sizes, strict=True)),
-        ),
-    ]
+    errors_by: dict[str, Callable[[ModelChain], Mapping[int | None, float]]] = {
+        "never an error": lambda _chain: {NO_ERROR: 1.0},
+        "random": lambda chain: _even(range(NO_ERROR, len(chain.steps))),
+        "wrong answer: any step": lambda chain: _if_wrong(chain, _even(range(len(chain.steps)))),
+        "wrong answer: last step": lambda chain: _if_wrong(chain, {len(chain.steps) - 1: 1.0}),
+    }
+    return [Ruling(name=name, errors=tuple(map(errors, chains))) for name, errors in errors_by.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,12 @@ from pipeline.analysis.agree.human import (
     ChainPair,
     MatchedChains,
     ModelChain,
+    RowCounts,
     Unusable,
     match,
     subsets,
 )
-from pipeline.analysis.agree.judge import ScoreAgreement, judge
+from pipeline.analysis.agree.judge import MAX_LISTED, ScoreAgreement, judge
 from pipeline.analysis.agree.read import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
@@ -47,8 +48,6 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import refuse_without
 from pipeline.storage.stored_run import StoredRun, readable_run
 
-MAX_LISTED = 100
-"""The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "chain_id", "problem_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
     "estimator", "label_rule", "policy", "mc_label", "p_no_drop", "p_error_free", "opinions",
@@ -67,20 +66,13 @@ class LabelProvenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreeCounts:
+class AgreeCounts(RowCounts):
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
-    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
-    is in the run. `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have
-    labels by consensus; None for labels by another rule.
+    `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have labels by
+    consensus; None for labels by another rule.
     """
 
-    rows: int
-    unusable: int
-    repeated: int
-    contradicting: int
-    unmatched: int
-    other_text: int
     compared: int
     open: int
     labelled: int
@@ -153,12 +145,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         confidence=CONFIDENCE,
         resamples=config.resamples,
         counts=AgreeCounts(
-            rows=len(humans) + len(unusable),
-            unusable=len(unusable),
-            repeated=matched.repeated,
-            contradicting=matched.contradicting,
-            unmatched=len(matched.unmatched),
-            other_text=matched.other_text,
+            **matched.counts(len(unusable)),
             compared=len(matched.pairs),
             open=sum(pair.human.first_error is None for pair in matched.pairs),
             labelled=len(labelled),
