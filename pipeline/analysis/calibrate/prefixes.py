@@ -214,7 +214,5 @@ def _fate(origin: str, score: float | None, value: float | None, rollouts: int |
 
 
 def _trials(found: pl.DataFrame) -> Trials:
-    scores, values, rollouts, steps, problems = (
-        found[name].to_numpy(writable=True) for name in ("score", "value", "rollouts", "step", "problem")
-    )
-    return Trials(scores=scores, values=values, rollouts=rollouts, steps=steps, problems=problems)
+    fields = {"scores": "score", "values": "value", "rollouts": "rollouts", "steps": "step", "problems": "problem"}
+    return Trials(**{field: found[name].to_numpy(writable=True) for field, name in fields.items()})
