@@ -255,10 +255,10 @@ def _chain(
     steps = tuple(step_texts(read.solution.text, read.solution.ends))
     try:
         goods = _goods(row, data, name, len(steps), NEUTRAL[neutral])
-    except _OtherOriginError as unusable:
-        return MiscountedRow(location=location, detail=str(unusable))
     except _UnusableError as unusable:
-        return Unusable(location=location, detail=str(unusable))
+        kind = MiscountedRow if isinstance(unusable, _OtherOriginError) else Unusable
+        return kind(location=location, detail=str(unusable))
+    outcome = column(row, OUTCOME_COLUMN)
     return HumanChain(
         location=location,
         chain_id=read.solution.chain_id,
@@ -267,7 +267,7 @@ def _chain(
         problem=read.problem.text,
         steps=steps,
         goods=goods,
-        outcome=_truth(column(row, OUTCOME_COLUMN)),
+        outcome=outcome if isinstance(outcome, bool) else None,
         error_class=_error_class(row, data),
     )
 
@@ -341,10 +341,6 @@ def _error_class(row: Mapping[str, object], data: DataConfig) -> str | None:
         return UNMODIFIED
     named = column(row, ERROR_CLASS)
     return named if isinstance(named, str) and named else None
-
-
-def _truth(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _whole(value: object) -> int | None:

@@ -239,30 +239,17 @@ def best_threshold(chains: Iterable[tuple[Sequence[float], int]]) -> BestThresho
     edges = edges[edges < 1]
     exact = _at_most(found, edges) - _at_most(missed, edges)
     good = correct - _at_most(cleared, edges)
-    counts = np.stack(
-        [np.full(len(edges), float(erroneous)), exact, np.full(len(edges), float(correct)), good], axis=-1
-    )
-    reached = f1(counts)
+    reached = f1(np.stack(np.broadcast_arrays(float(erroneous), exact, float(correct), good), axis=-1))
     best = float(reached.max())
-    ranges = _ranges(reached >= best - _SAME, [*edges.tolist(), 1.0])
+    # Neighbours that are all the best are one range: it begins and ends where the next one is not like the one before.
+    changes = np.flatnonzero(np.diff(reached >= best - _SAME, prepend=False, append=False))
+    ranges = np.append(edges, 1.0)[changes].reshape(-1, 2).tolist()
     low, high = max(ranges, key=lambda span: span[1] - span[0])
     middle = (low + high) / 2
-    return BestThreshold(
-        threshold=middle if middle < high else low, f1=best, low=low, high=high, others=len(ranges) - 1
-    )
+    threshold = middle if middle < high else low
+    return BestThreshold(threshold=threshold, f1=best, low=low, high=high, others=len(ranges) - 1)
 
 
 def _at_most(values: Sequence[float], edges: Floats) -> Floats:
     """How many of the values are at most each edge."""
     return np.searchsorted(np.sort(np.asarray(values, dtype=np.float64)), edges, side="right").astype(np.float64)
-
-
-def _ranges(best: Sequence[bool] | np.typing.NDArray[np.bool_], edges: Sequence[float]) -> list[tuple[float, float]]:
-    """The ranges between edges that are the best, neighbours joined."""
-    ranges: list[tuple[float, float]] = []
-    for at, is_best in enumerate(best):
-        if is_best and ranges and ranges[-1][1] == edges[at]:
-            ranges[-1] = (ranges[-1][0], edges[at + 1])
-        elif is_best:
-            ranges.append((edges[at], edges[at + 1]))
-    return ranges

@@ -52,14 +52,11 @@ def by_opinion(chains: Sequence[ModelChain], neutral: Neutral) -> list[Ruling]:
     if all(chain.mc_labels is None for chain in chains):
         return []
     alone = [chain.labels if chain.mc_labels is None else chain.mc_labels for chain in chains]
-    names = sorted({name for chain in chains for name in chain.places})
-    return [
-        _of_labels("Monte Carlo alone", alone, neutral),
-        *(
-            _of_steps(f"{name} alone", [_until(chain.places.get(name), len(chain.steps)) for chain in chains])
-            for name in names
-        ),
-    ]
+    rulings = [_of_labels("Monte Carlo alone", alone, neutral)]
+    for name in sorted({name for chain in chains for name in chain.places}):
+        goods = [_until(chain.places.get(name), len(chain.steps)) for chain in chains]
+        rulings.append(_of_steps(f"{name} alone", goods))
+    return rulings
 
 
 def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
@@ -228,25 +225,20 @@ def _mean_f1(rows: Floats, resamples: int) -> Interval:
 
 
 def _shift(cases: Sequence[_Case]) -> FirstErrorShift:
-    early = exact = late = missed = uncertain = moved = 0.0
+    found = dict.fromkeys(("early", "exact", "late", "missed", "uncertain"), 0.0)
+    moved = 0.0
     for pair, _, errors in cases:
         truth = pair.human.first_error
         if truth is None or truth == NO_ERROR:
             continue
         for error, weight in errors.items():
-            if error is None:
-                uncertain += weight
-            elif error == NO_ERROR:
-                missed += weight
+            if error is None or error == NO_ERROR:
+                found["uncertain" if error is None else "missed"] += weight
             else:
-                early += weight * (error < truth)
-                exact += weight * (error == truth)
-                late += weight * (error > truth)
+                found["early" if error < truth else "late" if error > truth else "exact"] += weight
                 moved += weight * (error - truth)
-    put = early + exact + late
-    return FirstErrorShift(
-        early=early, exact=exact, late=late, missed=missed, uncertain=uncertain, mean=moved / put if put else None
-    )
+    put = found["early"] + found["exact"] + found["late"]
+    return FirstErrorShift(**found, mean=moved / put if put else None)
 
 
 def _right_answers(cases: Sequence[_Case]) -> RightAnswers:

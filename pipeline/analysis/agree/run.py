@@ -136,6 +136,9 @@ def of_run(config: AgreeConfig) -> Agreement:
     if not matched.pairs:
         raise InputError(_no_overlap(config, matched, len(labelled)))
     kept = _kept(matched.pairs)
+    chains = [pair.labelled for pair in matched.pairs]
+    by_thresholds = (by_threshold(chains, threshold) for threshold in config.thresholds)
+    rulings = [*_labels(config, made, chains), *by_thresholds, *baselines(chains)]
     report = Agreement(
         run_dir=config.run_dir,
         data=config.data.path,
@@ -153,7 +156,7 @@ def of_run(config: AgreeConfig) -> Agreement:
             kept=len(kept) if any(pair.labelled.mc_labels is not None for pair in matched.pairs) else None,
         ),
         unusable=tuple(unusable[:MAX_LISTED]),
-        rulings=tuple(_compared(config, made, matched.pairs)),
+        rulings=tuple(_judged(config, matched.pairs, rulings)),
         reliability=reliability(matched.pairs, BINS),
         kept=tuple(_judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])),
         verifiers=tuple(verifier_agreements(storage, matched.pairs)),
@@ -205,13 +208,8 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[Labe
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")
-    made = LabelProvenance(
-        estimator=first["estimator"],
-        label_rule=first["label_rule"],
-        policy=first["policy"],
-        soft=soft.value,
-        capped=cap_text(run.settings),
-    )
+    recorded = {name: first[name] for name in ("estimator", "label_rule", "policy")}
+    made = LabelProvenance(**recorded, soft=soft.value, capped=cap_text(run.settings))
     return made, [_labelled_chain(row, soft) for row in chain((first,), rows)]
 
 
@@ -242,12 +240,6 @@ def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) ->
         f"data.path: none of the {len(matched.unmatched)} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
     )
-
-
-def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
-    chains = [pair.labelled for pair in pairs]
-    others = (*(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains))
-    return _judged(config, pairs, [*_labels(config, made, chains), *others])
 
 
 def _kept(pairs: Sequence[ChainPair]) -> list[ChainPair]:

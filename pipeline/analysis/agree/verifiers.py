@@ -43,7 +43,13 @@ def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair]) -> list[Ve
     """One for each verifier that has checked the run, by name; of an unfinished one, on what it has checked. Raises StoreError
     for damaged findings."""
     chains = [pair.labelled.chain_id for pair in pairs]
-    return [agreement(name, _verdicts(storage, name, chains), pairs) for name in CHECK_RUNS.names(storage)]
+    found = []
+    for name in CHECK_RUNS.names(storage):
+        check = CHECK_RUNS.read(storage, name, partial=True)
+        frames = verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)
+        verdicts = {(chain, at): verdict for frame in frames for chain, at, verdict in frame.iter_rows()}
+        found.append(agreement(name, verdicts, pairs))
+    return found
 
 
 def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair]) -> VerifierAgreement:
@@ -68,12 +74,3 @@ def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair]) -> Veri
         precision_high=precision.high,
         recall=bad_refuted / bad if bad else None,
     )
-
-
-def _verdicts(storage: Storage, name: str, chains: Sequence[str]) -> dict[tuple[str, int], str]:
-    check = CHECK_RUNS.read(storage, name, partial=True)
-    return {
-        (chain, at): verdict
-        for frame in verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)
-        for chain, at, verdict in frame.iter_rows()
-    }

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.calibrate.report import CalibrationReport, Reliability
+from pipeline.analysis.calibrate.report import CalibrationReport, Reliability, ReliabilityBin
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
-from pipeline.display.columns import table_of
+from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import Axis, Chart, ChartKind, Colour, Line, Mark, Page, Section, Table, sentence
 from pipeline.display.numbers import count, interval, key_figure, number
 from pipeline.display.page import foot
@@ -125,24 +125,15 @@ def _groups(report: CalibrationReport) -> Table:
         counts = map(count, (group.before.prefixes, group.before.problems))
         biases, errors = (interval(each.bias, 3, "+") for each in both), (interval(each.ece, 3) for each in both)
         rows.append((group.name, *counts, *biases, *errors))
-    heads = ("steps", "prefixes", "problems", "too high by", "... calibrated", "ECE", "... calibrated")
-    return Table(heads=heads, rows=tuple(rows))
+    names = ("steps", "prefixes", "problems", "too high by", "... calibrated", "ECE", "... calibrated")
+    return Table(heads=names, rows=tuple(rows))
 
 
 def _reliability_chart(report: CalibrationReport) -> Chart:
     """Mean value against mean prediction, before and after."""
     of_kinds = {"scores": report.total.before.bins, "calibrated": report.total.after.bins}
     bins = [(kind, each) for kind, found in of_kinds.items() for each in found]
-    rows = (
-        (
-            kind,
-            f"{each.low:.2f}-{each.high:.2f}",
-            count(each.prefixes),
-            number(each.prediction, 3),
-            interval(each.value, 3),
-        )
-        for kind, each in bins
-    )
+    rows = ((kind, f"{each.low:.2f}-{each.high:.2f}", *cells(each)) for kind, each in bins)
     return Chart(
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are probabilities; "
@@ -153,7 +144,7 @@ def _reliability_chart(report: CalibrationReport) -> Chart:
         y=Axis(title="mean V"),
         groups={"scores": Colour.wrong, "calibrated": Colour.accent},
         line=Line.diagonal,
-        numbers=Table(heads=("", "score", "prefixes", "mean score", "mean V"), rows=tuple(rows), words=2),
+        numbers=Table(heads=("", "score", *heads(ReliabilityBin)), rows=tuple(rows), words=2),
     )
 
 
