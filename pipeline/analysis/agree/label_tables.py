@@ -1,6 +1,6 @@
 """What is shown of the agreement of labels with people: lines of counts, and sections of tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.analysis.agree.run import Agreement, MethodComparison
@@ -16,69 +16,67 @@ from pipeline.display.numbers import NONE, count, interval, number, reach
 SHOWN_UNUSABLE = 5
 
 
-def tables(report: Agreement) -> list[Table]:
+def tables(report: Agreement) -> Iterator[Table]:
     """The tables of first errors, their position, single steps and the reliability curve."""
     people = report.rulings[0].first_errors.total
     right = report.rulings[0].first_errors.right_answers
-    found = []
     if people.erroneous or people.correct:
         title = (
             f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}"
         )
-        found.append(_f1_table(report.rulings, title))
+        yield _f1_table(report.rulings, title)
         if report.kept:
             kept = report.kept[0].first_errors.total
             title = (
                 f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
                 f"{kept.erroneous:,} with an error, {kept.correct:,} without"
             )
-            found.append(_f1_table(report.kept, title))
+            yield _f1_table(report.kept, title)
         title = (
             f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
             f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer"
         )
         shifts = ((each.name, each.first_errors) for each in _rows(report.rulings))
-        found.append(replace(shift_table(shifts, "correct answer"), title=title))
+        yield replace(shift_table(shifts, "correct answer"), title=title)
     steps = {each.name: each.steps for each in _rows(report.rulings) if each.steps is not None}
     title = "Single steps, without the steps after the first human error"
-    found.append(table_of("steps by", StepLabels, steps, title=title))
+    yield table_of("steps by", StepLabels, steps, title=title)
     if report.verifiers:
-        found.append(_verifier_table(report.verifiers))
+        yield _verifier_table(report.verifiers)
     curve = report.reliability
     caption = (
         f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; expected "
         f"calibration error (ECE) {number(curve.ece)}"
     )
     title = f"Share of steps that humans call good, by {report.made.soft}"
-    return [*found, replace(curve_table("value", curve.bins), title=title, caption=caption)]
+    yield replace(curve_table("value", curve.bins), title=title, caption=caption)
 
 
-def count_lines(report: Agreement) -> list[str]:
+def count_lines(report: Agreement) -> Iterator[str]:
     counts, made = report.counts, report.made
-    lines = [
+    yield (
         f"humans    {report.data}: {format_count(counts.rows, 'row')} = {counts.compared:,} compared "
-        f"+ {counts.unmatched:,} not in the run + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
+        f"+ {counts.unmatched:,} not in the run + {counts.repeated:,} repeated + {counts.unusable:,} unusable"
+    )
+    yield (
         f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
-        f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}",
-    ]
-    kept = f"consensus keeps {counts.kept or 0:,} of {counts.compared:,} compared chains; the others are left out, and"
+        f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}"
+    )
+    kept = f"consensus keeps {counts.kept or 0:,} of {counts.compared:,} compared chains"
     contradicting = format_count(counts.contradicting, "repeated row")
     remarks = (
         (made.capped, made.capped),
-        (counts.kept is not None, f"{kept} uncertain below"),
+        (counts.kept is not None, f"{kept}; the others are left out, and uncertain below"),
         (report.owed_units, f"the run is not finished; unfinished units: {report.owed_units:,}"),
         (counts.contradicting, f"another label than the first row, which counts: {contradicting}"),
         (counts.other_text, f"an id that is in the run, but another text: {format_count(counts.other_text, 'row')}"),
         (counts.open, f"ratings that leave the first error open: {format_count(counts.open, 'chain')}"),
     )
-    lines.extend(f"          {remark}" for holds, remark in remarks if holds)
-    lines.extend(
-        f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
-        for row in report.unusable[:SHOWN_UNUSABLE]
-    )
+    yield from (f"          {remark}" for holds, remark in remarks if holds)
+    for row in report.unusable[:SHOWN_UNUSABLE]:
+        yield f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
     if counts.unusable > SHOWN_UNUSABLE:
-        lines.append(f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more")
-    return lines
+        yield f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more"
 
 
 def _rows(rulings: Sequence[MethodComparison]) -> list[MethodComparison]:

@@ -1,6 +1,6 @@
 """What is shown of judged scores: remarks, key figures, and sections of tables and charts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
@@ -153,39 +153,38 @@ def listed(report: ScoreAgreement) -> list[str]:
     ]
 
 
-def remarks(report: ScoreAgreement) -> list[str]:
+def remarks(report: ScoreAgreement) -> Iterator[str]:
     """What a reader must know before the figures."""
     counts, main = report.counts, report.main
-    lines = []
     if report.calibrated:
-        lines.append(
+        yield (
             "the scores are calibrated: they estimate V, the probability that a policy ends the chain right, not whether "
             "people call the step correct"
         )
     for reason in dict.fromkeys(report.undefined.values()):
         names = ", ".join(name for name, why in report.undefined.items() if why == reason)
-        lines.append(f"F1 is not defined for {names}: {reason}")
+        yield f"F1 is not defined for {names}: {reason}"
     if not report.main.by_subset and report.main.total.f1.value is None:
-        lines.append("F1 is not defined: the chains are all with or all without an error")
+        yield "F1 is not defined: the chains are all with or all without an error"
     if report.dev is not None:
         best = main.by_subset[report.dev].best
         assert best is not None
         ties = f", and {format_count(best.others, 'other range')} with the same F1" if best.others else ""
-        lines.append(
+        yield (
             f"the threshold is the middle of the best range on {report.dev}, {best.low:.4g} to {best.high:.4g}{ties}; the "
             f"mean is over {', '.join(main.mean_of) or 'no subset, because there is no other one'}"
         )
     if counts.cut:
         missed = report.cut_as_missed
         assert missed is not None
-        lines.append(
+        yield (
             f"{format_count(counts.cut, 'chain')} with {format_count(counts.cut_steps, 'step')} without a score "
             f"{'is' if counts.cut == 1 else 'are'} in no figure below; F1 over all chains, if what was not scored counts as "
             f"missed: {interval(missed.f1)}"
         )
     if counts.open:
-        lines.append(f"the ratings of {format_count(counts.open, 'chain')} leave the first error open: left out of F1")
-    lines.extend(
+        yield f"the ratings of {format_count(counts.open, 'chain')} leave the first error open: left out of F1"
+    yield from (
         f"{format_count(number, 'row')} {what if number == 1 else many}"
         for number, what, many in (
             (counts.contradicting, "has another label than an earlier one", "have other labels than earlier ones"),
@@ -194,7 +193,6 @@ def remarks(report: ScoreAgreement) -> list[str]:
         )
         if number
     )  # fmt: skip
-    return lines
 
 
 def _subsets(report: ScoreAgreement) -> Table:

@@ -144,35 +144,32 @@ def _overlap(found: Comparison) -> Table:
     return Table(heads=("", "in both", "only a", "only b"), rows=rows)
 
 
-def remark_lines(found: Comparison) -> list[str]:
+def remark_lines(found: Comparison) -> Iterator[str]:
     """What a reader must know before the figures."""
     both = found.overlap
-    lines = [
-        f"{name}: {format_unfinished(side.owed, side.units)}, and only finished units are compared"
-        for name, side in (("a", found.a), ("b", found.b))
-        if side.owed
-    ]
+    for name, side in (("a", found.a), ("b", found.b)):
+        if side.owed:
+            yield f"{name}: {format_unfinished(side.owed, side.units)}, and only finished units are compared"
     if both.by_words:
-        lines.append(
+        yield (
             f"common chains that are matched by the words of their steps: {both.by_words:,}; the ids of sampled chains depend "
             "on the tokens of the policy, so they differ between the runs"
         )
     if found.other_answers:
-        lines.append(
+        yield (
             f"left out because the runs have different known answers: {format_count(found.other_answers, 'problem')}"
         )
     if not both.chains:
-        lines.append(
+        yield (
             "no chain is in both runs, so only bare problems are compared: label the chains of one run with the policy of the "
             "other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
-        lines.append(
+        yield (
             f"{' and '.join(uncounted)}: sampling stops at a correct rollout, so the share of correct rollouts is biased, and "
             "the effect of noise cannot be computed"
         )
-    return lines
 
 
 def lines(found: Comparison) -> Iterator[str]:

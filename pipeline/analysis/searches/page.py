@@ -175,15 +175,13 @@ def _verdict(found: SearchRunData) -> str:
     return " ".join(said)
 
 
-def _notes(found: SearchRunData) -> list[str]:
-    said = []
+def _notes(found: SearchRunData) -> Iterator[str]:
     if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
-        said.append(f"Scores: {words}.")
+        yield f"Scores: {words}."
     if found.figures is not None:
-        said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
+        yield from (f"{_sentence(words)}." for words in claim_sentences(found.figures.summary))
     if found.starts.damaged:
-        said.append(f"{_sentence(first_of(found.starts.damaged))} cannot be read.")
-    return said
+        yield f"{_sentence(first_of(found.starts.damaged))} cannot be read."
 
 
 def _figures(found: SearchRunData) -> list[Figure]:
