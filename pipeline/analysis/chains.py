@@ -40,8 +40,6 @@ _OF_STEPS = (
 )
 _WIDTH = 120
 _LIGHTNESS = 85
-
-
 _MARKS = {1: "+", 0: "-", 2: "o", None: "?"}
 """Of labels."""
 _COLOURS = {"+": Colour.right, "-": Colour.wrong, "o": Colour.accent, "?": Colour.uncertain}
@@ -62,7 +60,6 @@ class Chains:
         return len(self.rows)
 
     def __str__(self) -> str:
-
         if not self.rows:
             return "no chain"
         console = terminal(file=StringIO(), width=_WIDTH, force_jupyter=False)
@@ -81,15 +78,13 @@ def chain_tables(chains: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     Carlo and the witnesses say."""
     problem = None
     for chain in chains:
-        outcome = {True: "right", False: "wrong", None: "open"}[chain["outcome"]]
-        outcome += given_mark(chain["outcome"], chain["final_answer"])
         agreed = chain.get("mc_label") is not None
-        said = "; ".join([outcome, *(first_errors(chain) if agreed else [])])
-        title = f"{chain['source_id'] or chain['chain_id']} ({said})"
+        title = f"{chain['source_id'] or chain['chain_id']} ({_outcome(chain, 'open')})"
         if chain["problem_id"] != problem:
             problem = chain["problem_id"]
-            root = _estimate(chain["root_value"], chain["root_low"], chain["root_high"])
-            counts = _counts(chain["root_n_correct"], chain["root_n_rollouts"])
+            value, low, high = chain["root_value"], chain["root_low"], chain["root_high"]
+            root = "unknown" if None in (value, low, high) else f"{value:.2f} ({low:.2f}-{high:.2f})"
+            counts = f"{chain['root_n_correct']}/{chain['root_n_rollouts']}"
             title = f"{chain['problem']}\nanswer {chain['gold_answer']}; value before step 1: {root}, {counts}\n{title}"
         columns = ("steps", "value", "low", "high", "n_correct", "n_rollouts", "label", "origin")
         rows = [
@@ -98,7 +93,7 @@ def chain_tables(chains: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
                 text + (_opinions(chain, index) if agreed else ""),
                 _bar(value),
                 "" if low is None or origin == "terminal" else f"{low:.2f}-{high:.2f}",
-                origin if origin in _WITHOUT_COUNTS else _counts(correct, rollouts),
+                origin if origin in _WITHOUT_COUNTS else f"{correct}/{rollouts}",
                 _MARKS[label],
             )
             for index, (text, value, low, high, correct, rollouts, label, origin) in enumerate(
@@ -138,14 +133,11 @@ def _opinions(chain: Mapping[str, Any], step: int) -> str:
     return "\n" + ", ".join([f"Monte Carlo {_MARKS[chain['mc_label'][step - 1]]}", *parts, *sure])
 
 
-def _estimate(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None or low is None or high is None:
-        return "unknown"
-    return f"{value:.2f} ({low:.2f}-{high:.2f})"
-
-
-def _counts(correct: int, rollouts: int) -> str:
-    return f"{correct}/{rollouts}"
+def _outcome(chain: Mapping[str, Any], unknown: str) -> str:
+    """The outcome of a chain, and what Monte Carlo and the witnesses say of a row of labels by consensus."""
+    outcome = {True: "right", False: "wrong", None: unknown}[chain["outcome"]]
+    outcome += given_mark(chain["outcome"], chain["final_answer"])
+    return "; ".join([outcome, *(first_errors(chain) if chain.get("mc_label") is not None else [])])
 
 
 def _bar(value: float | None) -> str:
@@ -202,10 +194,6 @@ def measured(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chain(row: dict[str, Any]) -> str:
-    outcome = {True: "right", False: "wrong", None: "outcome unknown"}[row["outcome"]]
-    outcome += given_mark(row["outcome"], row["final_answer"])
-    agreed = row.get("mc_label") is not None
-    outcome = "; ".join([outcome, *(first_errors(row) if agreed else [])])
     steps = "".join(
         f'<div style="background:{value_colour(value)};color:#000;padding:1px 6px;margin:1px 0;white-space:pre-wrap" '
         f'title="{escape(_said(value, correct, rollouts))}">'
@@ -217,7 +205,7 @@ def _chain(row: dict[str, Any]) -> str:
     return (
         f'<div style="margin:0 0 1em 0"><div style="white-space:pre-wrap"><b>{escape(row["problem"])}</b></div>'
         f"<div>answer {escape(str(row['gold_answer']))}; value before step 1: {number_of(row['root_value'])}; chain "
-        f"{escape(str(row['source_id'] or row['chain_id']))} ({escape(outcome)})</div>{steps}</div>"
+        f"{escape(str(row['source_id'] or row['chain_id']))} ({escape(_outcome(row, 'outcome unknown'))})</div>{steps}</div>"
     )
 
 

@@ -102,8 +102,10 @@ def format_range(low: float, high: float, digits: int = 0) -> str:
     )
 
 
-def format_span(first: int, last: int) -> str:
-    """A range of counts; a single one if both are equal."""
+def format_span(first: int, last: int | None) -> str:
+    """A range of counts, such as `5-8`, or `17+` without a last one; a single one if both are equal."""
+    if last is None:
+        return f"{first:,}+"
     return f"{first:,}" if first == last else f"{first:,}-{last:,}"
 
 

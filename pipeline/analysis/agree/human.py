@@ -161,9 +161,21 @@ class ChainPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What becomes of the `rows` with human labels. `contradicting`: repeated rows with another label than the first row of
+    their chain. `other_text`: unmatched rows whose id is in the run, or in the scores."""
+
+    rows: int
+    unusable: int
+    repeated: int
+    contradicting: int
+    unmatched: int
+    other_text: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedChains:
-    """`repeated`: human rows about the same chain as an earlier row; the first row counts. `contradicting`: how many of these
-    have another label than the first. `other_text`: unmatched rows whose id is in the run."""
+    """`repeated`: human rows about the same chain as an earlier row; the first row counts. For the others see `RowCounts`."""
 
     pairs: tuple[ChainPair, ...]
     unmatched: tuple[HumanChain, ...]
@@ -171,6 +183,17 @@ class MatchedChains:
     other_text: int
     repeated: int
     contradicting: int
+
+    def counts(self, unusable: int) -> dict[str, int]:
+        """The fields of `RowCounts`, if there are also `unusable` rows."""
+        return {
+            "rows": len(self.pairs) + len(self.unmatched) + self.repeated + unusable,
+            "unusable": unusable,
+            "repeated": self.repeated,
+            "contradicting": self.contradicting,
+            "unmatched": len(self.unmatched),
+            "other_text": self.other_text,
+        }
 
 
 def match(humans: Iterable[HumanChain], labelled: Sequence[ModelChain]) -> MatchedChains:
@@ -232,10 +255,10 @@ def _chain(
     steps = tuple(step_texts(read.solution.text, read.solution.ends))
     try:
         goods = _goods(row, data, name, len(steps), NEUTRAL[neutral])
-    except _OtherOriginError as unusable:
-        return MiscountedRow(location=location, detail=str(unusable))
     except _UnusableError as unusable:
-        return Unusable(location=location, detail=str(unusable))
+        kind = MiscountedRow if isinstance(unusable, _OtherOriginError) else Unusable
+        return kind(location=location, detail=str(unusable))
+    outcome = column(row, OUTCOME_COLUMN)
     return HumanChain(
         location=location,
         chain_id=read.solution.chain_id,
@@ -244,7 +267,7 @@ def _chain(
         problem=read.problem.text,
         steps=steps,
         goods=goods,
-        outcome=_truth(column(row, OUTCOME_COLUMN)),
+        outcome=outcome if isinstance(outcome, bool) else None,
         error_class=_error_class(row, data),
     )
 
@@ -318,10 +341,6 @@ def _error_class(row: Mapping[str, object], data: DataConfig) -> str | None:
         return UNMODIFIED
     named = column(row, ERROR_CLASS)
     return named if isinstance(named, str) and named else None
-
-
-def _truth(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _whole(value: object) -> int | None:

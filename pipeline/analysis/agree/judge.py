@@ -14,6 +14,7 @@ from pipeline.analysis.agree.human import (
     HumanChain,
     MatchedChains,
     ModelChain,
+    RowCounts,
     Unusable,
     match,
     subsets,
@@ -65,22 +66,15 @@ class Unmatched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreCounts:
+class ScoreCounts(RowCounts):
     """`rows` of human labels = `unusable` + `repeated` + `unmatched` + `judged` + `cut`; `scored` chains = `judged` + `cut` +
     `originals_judged` + `not_by_people`.
 
-    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose
-    id is in the scores. `cut`: chains with a step without a score, `cut_steps` such steps in them. `repeated_scores`: rows
-    of scores that repeat an earlier one. `originals`: PRMBench's distinct original processes, `originals_judged` those
-    among them with a score for every step. `open`: judged chains whose human ratings leave the first error open.
+    `cut`: chains with a step without a score, `cut_steps` such steps in them. `repeated_scores`: rows of scores that repeat
+    an earlier one. `originals`: PRMBench's distinct original processes, `originals_judged` those among them with a score for
+    every step. `open`: judged chains whose human ratings leave the first error open.
     """
 
-    rows: int
-    unusable: int
-    repeated: int
-    contradicting: int
-    unmatched: int
-    other_text: int
     judged: int
     cut: int
     cut_steps: int
@@ -182,12 +176,7 @@ def judge(config: AgreeConfig) -> ScoreAgreement:
         resamples=config.resamples,
         dev=config.dev,
         counts=ScoreCounts(
-            rows=len(humans) + len(unusable),
-            unusable=len(unusable),
-            repeated=matched.repeated,
-            contradicting=matched.contradicting,
-            unmatched=len(matched.unmatched),
-            other_text=matched.other_text,
+            **matched.counts(len(unusable)),
             judged=len(whole) - len(whole_originals),
             cut=len(cut),
             cut_steps=sum(pair.labelled.values.count(None) for pair in cut),
@@ -239,12 +228,8 @@ def _methods(config: AgreeConfig, judged: Judged) -> list[MethodResult]:
             f"dev={dev}: no threshold can be chosen on this subset, because it has {undefined(judged)[dev]}; name another "
             "subset, or give threshold=0.5"
         )
-    return [
-        at_dev_threshold(judged, dev, found),
-        at_threshold(judged, FIXED_THRESHOLD),
-        bound,
-        *baseline_results(judged),
-    ]
+    chosen, usual = at_dev_threshold(judged, dev, found), at_threshold(judged, FIXED_THRESHOLD)
+    return [chosen, usual, bound, *baseline_results(judged)]
 
 
 def _subsets(pairs: Sequence[ChainPair]) -> list[str | None]:

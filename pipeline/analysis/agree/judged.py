@@ -13,7 +13,7 @@ widest is taken, and the lowest of equally wide ones: a threshold in its middle 
 the others is reported.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
@@ -140,15 +140,12 @@ def best_on(pairs: Sequence[ChainPair]) -> BestThreshold | None:
 
 def at_threshold(judged: Judged, threshold: float) -> MethodResult:
     """One threshold for all chains, chosen without them."""
-    return _result(judged, _scored(judged, threshold), How.fixed, lambda _name: threshold)
+    return _result(judged, _scored(judged, threshold), How.fixed)
 
 
 def at_dev_threshold(judged: Judged, dev: str, found: BestThreshold) -> MethodResult:
     """The best threshold on the subset `dev` for all chains."""
-    ruling = _scored(judged, found.threshold)
-    made = _result(judged, ruling, How.dev, lambda _name: found.threshold)
-    on_dev = replace(made.by_subset[dev], best=found)
-    return replace(made, by_subset={**made.by_subset, dev: on_dev})
+    return _result(judged, _scored(judged, found.threshold), How.dev, {dev: found})
 
 
 def at_best_thresholds(judged: Judged) -> MethodResult:
@@ -156,22 +153,20 @@ def at_best_thresholds(judged: Judged) -> MethodResult:
     that is so for all, such as for PRMBench's classes, one threshold for all chains."""
     whole = best_on(judged.pairs)
     if whole is not None and not any(map(best_on, map(judged.of, judged.names))):
-        made = _result(judged, _scored(judged, whole.threshold), How.best, lambda _name: whole.threshold)
+        made = _result(judged, _scored(judged, whole.threshold), How.best)
         return replace(made, name="best threshold of all chains", total=replace(made.total, best=whole))
-    found = {name: best_on(judged.of(name)) for name in dict.fromkeys(judged.subsets)}
-    kept = [(pair, name) for pair, name in zip(judged.pairs, judged.subsets, strict=True) if found[name] is not None]
+    found = {name: best for name in dict.fromkeys(judged.subsets) if (best := best_on(judged.of(name))) is not None}
+    kept = [(pair, name) for pair, name in zip(judged.pairs, judged.subsets, strict=True) if name in found]
     among = replace(judged, pairs=tuple(pair for pair, _ in kept), subsets=tuple(name for _, name in kept))
-    thresholds = {name: best.threshold for name, best in found.items() if best is not None}
-    rulings = (by_threshold([pair.labelled], thresholds[name]) for pair, name in kept)
-    ruling = Ruling(name="best threshold of each subset", errors=tuple(each.errors[0] for each in rulings))
-    made = _result(among, ruling, How.best, thresholds.get)
-    return replace(made, by_subset={name: replace(result, best=found[name]) for name, result in made.by_subset.items()})
+    errors = (by_threshold([pair.labelled], found[name].threshold).errors[0] for pair, name in kept)
+    ruling = Ruling(name="best threshold of each subset", errors=tuple(errors))
+    return _result(among, ruling, How.best, found)
 
 
 def baseline_results(judged: Judged) -> list[MethodResult]:
     """Methods that know no scores, see `rulings.baselines`."""
     chains = [pair.labelled for pair in judged.pairs]
-    return [_result(judged, ruling, How.baseline, lambda _name: None) for ruling in baselines(chains)]
+    return [_result(judged, ruling, How.baseline) for ruling in baselines(chains)]
 
 
 def _scored(judged: Judged, threshold: float) -> Ruling:
@@ -180,48 +175,44 @@ def _scored(judged: Judged, threshold: float) -> Ruling:
 
 
 def _result(
-    judged: Judged,
-    ruling: Ruling,
-    how: How,
-    threshold_of: Callable[[str | None], float | None],
+    judged: Judged, ruling: Ruling, how: How, best: Mapping[str | None, BestThreshold] | None = None
 ) -> MethodResult:
+    """`best`: subsets on which a threshold was chosen."""
     found = first_errors(judged.pairs, judged.subsets, ruling, judged.resamples)
-    counted = how is not How.baseline
     defined = [name for name, each in found.by_subset.items() if each.erroneous and each.correct]
     held_out = tuple(name for name in defined if name != judged.dev)
 
     def mean(among: Sequence[str]) -> Interval:
         return mean_f1(judged.pairs, judged.subsets, ruling, judged.resamples, among)
 
+    def subset(each: F1, chosen: BestThreshold | None = None) -> SubsetResult:
+        return SubsetResult(
+            erroneous=each.erroneous,
+            correct=each.correct,
+            error_accuracy=accuracy(each.found, each.erroneous),
+            correct_accuracy=accuracy(each.cleared, each.correct),
+            f1=each.f1,
+            threshold=ruling.threshold if chosen is None else chosen.threshold,
+            best=chosen,
+        )
+
+    def accuracy(share: float | None, chains: int) -> Interval:
+        # Those of a baseline are expected values, not shares of chains.
+        if share is None or how is How.baseline:
+            return Interval(value=share)
+        return wilson(round(share * chains), chains)
+
     return MethodResult(
         name=ruling.name,
         how=how,
-        total=_subset(found.total, ruling.threshold, counted=counted),
-        by_subset={
-            name: _subset(each, threshold_of(name), counted=counted) for name, each in found.by_subset.items()
-        },
+        total=subset(found.total),
+        by_subset={name: subset(each, (best or {}).get(name)) for name, each in found.by_subset.items()},
         mean=mean(held_out),
         mean_of=held_out,
         mean_with_dev=None if judged.dev is None else mean(defined),
         shift=found.shift,
         right_answers=found.right_answers,
         uncertain=found.uncertain,
-    )  # fmt: skip
-
-
-def _subset(found: F1, threshold: float | None, *, counted: bool) -> SubsetResult:
-    """`counted`: the accuracies are shares of chains, not expected values."""
-
-    def accuracy(share: float | None, chains: int) -> Interval:
-        return wilson(round(share * chains), chains) if share is not None and counted else Interval(value=share)
-
-    return SubsetResult(
-        erroneous=found.erroneous,
-        correct=found.correct,
-        error_accuracy=accuracy(found.found, found.erroneous),
-        correct_accuracy=accuracy(found.cleared, found.correct),
-        f1=found.f1,
-        threshold=threshold,
     )
 
 
@@ -248,30 +239,17 @@ def best_threshold(chains: Iterable[tuple[Sequence[float], int]]) -> BestThresho
     edges = edges[edges < 1]
     exact = _at_most(found, edges) - _at_most(missed, edges)
     good = correct - _at_most(cleared, edges)
-    counts = np.stack(
-        [np.full(len(edges), float(erroneous)), exact, np.full(len(edges), float(correct)), good], axis=-1
-    )
-    reached = f1(counts)
+    reached = f1(np.stack(np.broadcast_arrays(float(erroneous), exact, float(correct), good), axis=-1))
     best = float(reached.max())
-    ranges = _ranges(reached >= best - _SAME, [*edges.tolist(), 1.0])
+    # Neighbours that are all the best are one range: it begins and ends where the next one is not like the one before.
+    changes = np.flatnonzero(np.diff(reached >= best - _SAME, prepend=False, append=False))
+    ranges = np.append(edges, 1.0)[changes].reshape(-1, 2).tolist()
     low, high = max(ranges, key=lambda span: span[1] - span[0])
     middle = (low + high) / 2
-    return BestThreshold(
-        threshold=middle if middle < high else low, f1=best, low=low, high=high, others=len(ranges) - 1
-    )
+    threshold = middle if middle < high else low
+    return BestThreshold(threshold=threshold, f1=best, low=low, high=high, others=len(ranges) - 1)
 
 
 def _at_most(values: Sequence[float], edges: Floats) -> Floats:
     """How many of the values are at most each edge."""
     return np.searchsorted(np.sort(np.asarray(values, dtype=np.float64)), edges, side="right").astype(np.float64)
-
-
-def _ranges(best: Sequence[bool] | np.typing.NDArray[np.bool_], edges: Sequence[float]) -> list[tuple[float, float]]:
-    """The ranges between edges that are the best, neighbours joined."""
-    ranges: list[tuple[float, float]] = []
-    for at, is_best in enumerate(best):
-        if is_best and ranges and ranges[-1][1] == edges[at]:
-            ranges[-1] = (ranges[-1][0], edges[at + 1])
-        elif is_best:
-            ranges.append((edges[at], edges[at + 1]))
-    return ranges

@@ -1,88 +1,82 @@
 """What is shown of the agreement of labels with people: lines of counts, and sections of tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pipeline.analysis.agree.rulings import FirstErrorShift
 from pipeline.analysis.agree.run import Agreement, MethodComparison
-from pipeline.analysis.agree.score_sections import SHOWN_SUBSETS, curve_table
+from pipeline.analysis.agree.score_sections import SHOWN_SUBSETS, curve_table, shift_table
 from pipeline.analysis.agree.steps import StepLabels
 from pipeline.analysis.agree.verifiers import VerifierAgreement
 from pipeline.core.formatting import format_count, format_percent
 from pipeline.core.statistics import Interval
-from pipeline.display.columns import cells, heads, table_of
+from pipeline.display.columns import table_of
 from pipeline.display.document import Table
 from pipeline.display.numbers import NONE, count, interval, number, reach
 
 SHOWN_UNUSABLE = 5
 
 
-def tables(report: Agreement) -> list[Table]:
+def tables(report: Agreement) -> Iterator[Table]:
     """The tables of first errors, their position, single steps and the reliability curve."""
     people = report.rulings[0].first_errors.total
     right = report.rulings[0].first_errors.right_answers
-    found = []
     if people.erroneous or people.correct:
         title = (
             f"First error: humans find one in {format_count(people.erroneous, 'chain')} and none in {people.correct:,}"
         )
-        found.append(_f1_table(report.rulings, title))
+        yield _f1_table(report.rulings, title)
         if report.kept:
             kept = report.kept[0].first_errors.total
             title = (
                 f"The same of the {format_count(kept.erroneous + kept.correct, 'chain')} that consensus keeps: "
                 f"{kept.erroneous:,} with an error, {kept.correct:,} without"
             )
-            found.append(_f1_table(report.kept, title))
+            yield _f1_table(report.kept, title)
         title = (
             f"Position of the first error in {format_count(people.erroneous, 'chain')}; 'correct answer': errors found, of "
             f"{right.wrong_process:,} that humans find in {format_count(right.chains, 'chain')} with a correct answer"
         )
-        found.append(replace(_shift_table(report), title=title))
-    found.append(_steps_table(report))
+        shifts = ((each.name, each.first_errors) for each in _rows(report.rulings))
+        yield replace(shift_table(shifts, "correct answer"), title=title)
+    steps = {each.name: each.steps for each in _rows(report.rulings) if each.steps is not None}
+    title = "Single steps, without the steps after the first human error"
+    yield table_of("steps by", StepLabels, steps, title=title)
     if report.verifiers:
-        found.append(_verifier_table(report.verifiers))
+        yield _verifier_table(report.verifiers)
     curve = report.reliability
     caption = (
         f"AUC {interval(curve.auc)}, {interval(curve.sampled_auc)} without last steps valued by their own answer; expected "
         f"calibration error (ECE) {number(curve.ece)}"
     )
     title = f"Share of steps that humans call good, by {report.made.soft}"
-    return [*found, replace(curve_table("value", curve.bins), title=title, caption=caption)]
+    yield replace(curve_table("value", curve.bins), title=title, caption=caption)
 
 
-def count_lines(report: Agreement) -> list[str]:
+def count_lines(report: Agreement) -> Iterator[str]:
     counts, made = report.counts, report.made
-    lines = [
+    yield (
         f"humans    {report.data}: {format_count(counts.rows, 'row')} = {counts.compared:,} compared "
-        f"+ {counts.unmatched:,} not in the run + {counts.repeated:,} repeated + {counts.unusable:,} unusable",
-        f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
-        f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}",
-    ]
-    if made.capped:
-        lines.append(f"          {made.capped}")
-    if counts.kept is not None:
-        lines.append(
-            f"          consensus keeps {counts.kept:,} of {counts.compared:,} compared chains; the others are left out, and "
-            "uncertain below"
-        )
-    if report.owed_units:
-        lines.append(f"          the run is not finished; unfinished units: {report.owed_units:,}")
-    if counts.contradicting:
-        lines.append(
-            f"          another label than the first row, which counts: {format_count(counts.contradicting, 'repeated row')}"
-        )
-    if counts.other_text:
-        lines.append(f"          an id that is in the run, but another text: {format_count(counts.other_text, 'row')}")
-    if counts.open:
-        lines.append(f"          ratings that leave the first error open: {format_count(counts.open, 'chain')}")
-    lines.extend(
-        f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
-        for row in report.unusable[:SHOWN_UNUSABLE]
+        f"+ {counts.unmatched:,} not in the run + {counts.repeated:,} repeated + {counts.unusable:,} unusable"
     )
+    yield (
+        f"labels    {report.run_dir}: {format_count(counts.labelled, 'chain')}, "
+        f"{counts.not_by_people:,} without a human label; {made.estimator}, {made.policy}"
+    )
+    kept = f"consensus keeps {counts.kept or 0:,} of {counts.compared:,} compared chains"
+    contradicting = format_count(counts.contradicting, "repeated row")
+    remarks = (
+        (made.capped, made.capped),
+        (counts.kept is not None, f"{kept}; the others are left out, and uncertain below"),
+        (report.owed_units, f"the run is not finished; unfinished units: {report.owed_units:,}"),
+        (counts.contradicting, f"another label than the first row, which counts: {contradicting}"),
+        (counts.other_text, f"an id that is in the run, but another text: {format_count(counts.other_text, 'row')}"),
+        (counts.open, f"ratings that leave the first error open: {format_count(counts.open, 'chain')}"),
+    )
+    yield from (f"          {remark}" for holds, remark in remarks if holds)
+    for row in report.unusable[:SHOWN_UNUSABLE]:
+        yield f"unusable  {row.location.file}, line {row.location.line}: {row.detail}"
     if counts.unusable > SHOWN_UNUSABLE:
-        lines.append(f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more")
-    return lines
+        yield f"          ... and {counts.unusable - SHOWN_UNUSABLE:,} more"
 
 
 def _rows(rulings: Sequence[MethodComparison]) -> list[MethodComparison]:
@@ -124,20 +118,6 @@ def _f1_table(rulings: Sequence[MethodComparison], title: str) -> Table:
     return Table(title=title, heads=heads, rows=tuple(rows))
 
 
-def _shift_table(report: Agreement) -> Table:
-    rows = []
-    for ruling in _rows(report.rulings):
-        shift, right = ruling.first_errors.shift, ruling.first_errors.right_answers
-        rows.append(
-            (
-                ruling.name,
-                *cells(shift),
-                f"{count(right.found)}/{right.wrong_process}",
-            )
-        )
-    return Table(heads=("first error by", *heads(FirstErrorShift), "correct answer"), rows=tuple(rows))
-
-
 def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
     rows = tuple(
         (
@@ -159,8 +139,3 @@ def _verifier_table(verifiers: Sequence[VerifierAgreement]) -> Table:
         f"({format_percent(one.bad / one.steps if one.steps else 0.0)})"
     )
     return Table(title=title, heads=heads, rows=rows)
-
-
-def _steps_table(report: Agreement) -> Table:
-    found = {each.name: each.steps for each in _rows(report.rulings) if each.steps is not None}
-    return table_of("steps by", StepLabels, found, title="Single steps, without the steps after the first human error")

@@ -177,22 +177,15 @@ def _count(frame: pl.DataFrame, condition: pl.Expr) -> str:
 
 def read_humans(config: AgreeConfig) -> tuple[list[HumanChain], list[Unusable]]:
     """The chains with human labels, and the rows that have none. Raises InputError if no row has one."""
-    humans: list[HumanChain] = []
-    unusable: list[Unusable] = []
     rows = read_rows(config.data.path, config.data.limit)
-    for found in human_chains(rows, config.data, config.column, config.neutral):
-        if isinstance(found, Unusable):
-            unusable.append(found)
-        else:
-            humans.append(found)
+    found = list(human_chains(rows, config.data, config.column, config.neutral))
+    humans = [each for each in found if isinstance(each, HumanChain)]
+    unusable = [each for each in found if isinstance(each, Unusable)]
     if not humans:
-        reason = (
-            f"; line {unusable[0].location.line} of {unusable[0].location.file}: {unusable[0].detail}"
-            if unusable
-            else ""
-        )
+        reasons = [f"; line {row.location.line} of {row.location.file}: {row.detail}" for row in unusable[:1]]
         raise InputError(
-            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a human label{reason}"
+            f"data.path: none of the {len(unusable)} rows of {config.data.path} is a chain with a human label"
+            f"{''.join(reasons)}"
         )
     return humans, unusable
 

@@ -9,7 +9,7 @@ over chains with a human error (correct: the same first error is found), the oth
 An uncertain chain is counted separately and also as missed, like an unreadable answer in ProcessBench's own code.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -52,14 +52,11 @@ def by_opinion(chains: Sequence[ModelChain], neutral: Neutral) -> list[Ruling]:
     if all(chain.mc_labels is None for chain in chains):
         return []
     alone = [chain.labels if chain.mc_labels is None else chain.mc_labels for chain in chains]
-    names = sorted({name for chain in chains for name in chain.places})
-    return [
-        _of_labels("Monte Carlo alone", alone, neutral),
-        *(
-            _of_steps(f"{name} alone", [_until(chain.places.get(name), len(chain.steps)) for chain in chains])
-            for name in names
-        ),
-    ]
+    rulings = [_of_labels("Monte Carlo alone", alone, neutral)]
+    for name in sorted({name for chain in chains for name in chain.places}):
+        goods = [_until(chain.places.get(name), len(chain.steps)) for chain in chains]
+        rulings.append(_of_steps(f"{name} alone", goods))
+    return rulings
 
 
 def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
@@ -71,19 +68,13 @@ def by_threshold(chains: Sequence[ModelChain], threshold: float) -> Ruling:
 def baselines(chains: Sequence[ModelChain]) -> list[Ruling]:
     """Methods that need no rollouts. `random`: each step and "no error" are equally likely. `wrong answer: any step`: each step
     of a chain with a wrong answer is equally likely."""
-    sizes = [len(chain.steps) for chain in chains]
-    return [
-        Ruling(name="never an error", errors=tuple({NO_ERROR: 1.0} for _ in chains)),
-        Ruling(name="random", errors=tuple(_even(range(NO_ERROR, size)) for size in sizes)),
-        Ruling(
-            name="wrong answer: any step",
-            errors=tuple(_if_wrong(chain, _even(range(size))) for chain, size in zip(chains, sizes, strict=True)),
-        ),
-        Ruling(
-            name="wrong answer: last step",
-            errors=tuple(_if_wrong(chain, {size - 1: 1.0}) for chain, size in zip(chains, sizes, strict=True)),
-        ),
-    ]
+    errors_by: dict[str, Callable[[ModelChain], Mapping[int | None, float]]] = {
+        "never an error": lambda _chain: {NO_ERROR: 1.0},
+        "random": lambda chain: _even(range(NO_ERROR, len(chain.steps))),
+        "wrong answer: any step": lambda chain: _if_wrong(chain, _even(range(len(chain.steps)))),
+        "wrong answer: last step": lambda chain: _if_wrong(chain, {len(chain.steps) - 1: 1.0}),
+    }
+    return [Ruling(name=name, errors=tuple(map(errors, chains))) for name, errors in errors_by.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,25 +225,20 @@ def _mean_f1(rows: Floats, resamples: int) -> Interval:
 
 
 def _shift(cases: Sequence[_Case]) -> FirstErrorShift:
-    early = exact = late = missed = uncertain = moved = 0.0
+    found = dict.fromkeys(("early", "exact", "late", "missed", "uncertain"), 0.0)
+    moved = 0.0
     for pair, _, errors in cases:
         truth = pair.human.first_error
         if truth is None or truth == NO_ERROR:
             continue
         for error, weight in errors.items():
-            if error is None:
-                uncertain += weight
-            elif error == NO_ERROR:
-                missed += weight
+            if error is None or error == NO_ERROR:
+                found["uncertain" if error is None else "missed"] += weight
             else:
-                early += weight * (error < truth)
-                exact += weight * (error == truth)
-                late += weight * (error > truth)
+                found["early" if error < truth else "late" if error > truth else "exact"] += weight
                 moved += weight * (error - truth)
-    put = early + exact + late
-    return FirstErrorShift(
-        early=early, exact=exact, late=late, missed=missed, uncertain=uncertain, mean=moved / put if put else None
-    )
+    put = found["early"] + found["exact"] + found["late"]
+    return FirstErrorShift(**found, mean=moved / put if put else None)
 
 
 def _right_answers(cases: Sequence[_Case]) -> RightAnswers:

@@ -12,11 +12,12 @@ from pipeline.analysis.agree.human import (
     ChainPair,
     MatchedChains,
     ModelChain,
+    RowCounts,
     Unusable,
     match,
     subsets,
 )
-from pipeline.analysis.agree.judge import ScoreAgreement, judge
+from pipeline.analysis.agree.judge import MAX_LISTED, ScoreAgreement, judge
 from pipeline.analysis.agree.read import read_humans
 from pipeline.analysis.agree.rulings import (
     FirstErrorScores,
@@ -47,8 +48,6 @@ from pipeline.storage.storage import Storage
 from pipeline.storage.stored_labels import refuse_without
 from pipeline.storage.stored_run import StoredRun, readable_run
 
-MAX_LISTED = 100
-"""The largest number of unusable rows that the JSON report lists."""
 _COLUMNS = (
     "chain_id", "problem_id", "source_id", "problem", "steps", "value", "unbiased_value", "origin", "label", "outcome",
     "estimator", "label_rule", "policy", "mc_label", "p_no_drop", "p_error_free", "opinions",
@@ -67,20 +66,13 @@ class LabelProvenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreeCounts:
+class AgreeCounts(RowCounts):
     """`rows` = `unusable` + `repeated` + `unmatched` + `compared`; `labelled` chains of the run = `compared` + `not_by_people`.
 
-    `contradicting`: repeated rows with another label than the first row of their chain. `other_text`: unmatched rows whose id
-    is in the run. `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have
-    labels by consensus; None for labels by another rule.
+    `open`: compared chains whose human ratings leave the first error open. `kept`: compared chains that have labels by
+    consensus; None for labels by another rule.
     """
 
-    rows: int
-    unusable: int
-    repeated: int
-    contradicting: int
-    unmatched: int
-    other_text: int
     compared: int
     open: int
     labelled: int
@@ -144,6 +136,9 @@ def of_run(config: AgreeConfig) -> Agreement:
     if not matched.pairs:
         raise InputError(_no_overlap(config, matched, len(labelled)))
     kept = _kept(matched.pairs)
+    chains = [pair.labelled for pair in matched.pairs]
+    by_thresholds = (by_threshold(chains, threshold) for threshold in config.thresholds)
+    rulings = [*_labels(config, made, chains), *by_thresholds, *baselines(chains)]
     report = Agreement(
         run_dir=config.run_dir,
         data=config.data.path,
@@ -153,12 +148,7 @@ def of_run(config: AgreeConfig) -> Agreement:
         confidence=CONFIDENCE,
         resamples=config.resamples,
         counts=AgreeCounts(
-            rows=len(humans) + len(unusable),
-            unusable=len(unusable),
-            repeated=matched.repeated,
-            contradicting=matched.contradicting,
-            unmatched=len(matched.unmatched),
-            other_text=matched.other_text,
+            **matched.counts(len(unusable)),
             compared=len(matched.pairs),
             open=sum(pair.human.first_error is None for pair in matched.pairs),
             labelled=len(labelled),
@@ -166,7 +156,7 @@ def of_run(config: AgreeConfig) -> Agreement:
             kept=len(kept) if any(pair.labelled.mc_labels is not None for pair in matched.pairs) else None,
         ),
         unusable=tuple(unusable[:MAX_LISTED]),
-        rulings=tuple(_compared(config, made, matched.pairs)),
+        rulings=tuple(_judged(config, matched.pairs, rulings)),
         reliability=reliability(matched.pairs, BINS),
         kept=tuple(_judged(config, kept, _labels(config, made, [pair.labelled for pair in kept]) if kept else [])),
         verifiers=tuple(verifier_agreements(storage, matched.pairs)),
@@ -218,13 +208,8 @@ def _labelled(storage: Storage, run: StoredRun, soft: ValueColumn) -> tuple[Labe
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{storage.run_dir} holds no labels: see its rejects/, or wait until `label` has written some")
-    made = LabelProvenance(
-        estimator=first["estimator"],
-        label_rule=first["label_rule"],
-        policy=first["policy"],
-        soft=soft.value,
-        capped=cap_text(run.settings),
-    )
+    recorded = {name: first[name] for name in ("estimator", "label_rule", "policy")}
+    made = LabelProvenance(**recorded, soft=soft.value, capped=cap_text(run.settings))
     return made, [_labelled_chain(row, soft) for row in chain((first,), rows)]
 
 
@@ -255,12 +240,6 @@ def _no_overlap(config: AgreeConfig, matched: MatchedChains, n_labelled: int) ->
         f"data.path: none of the {len(matched.unmatched)} chains of {config.data.path} is among the {n_labelled} chains of "
         f"run_dir={config.run_dir}: {remedy}"
     )
-
-
-def _compared(config: AgreeConfig, made: LabelProvenance, pairs: Sequence[ChainPair]) -> Iterator[MethodComparison]:
-    chains = [pair.labelled for pair in pairs]
-    others = (*(by_threshold(chains, threshold) for threshold in config.thresholds), *baselines(chains))
-    return _judged(config, pairs, [*_labels(config, made, chains), *others])
 
 
 def _kept(pairs: Sequence[ChainPair]) -> list[ChainPair]:

@@ -1,15 +1,15 @@
 """What is shown of judged scores: remarks, key figures, and sections of tables and charts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipeline.analysis.agree.classes import DIMENSIONS, ClassResult
 from pipeline.analysis.agree.human import UNMODIFIED, Unusable
 from pipeline.analysis.agree.judge import ScoreAgreement, Unmatched
 from pipeline.analysis.agree.judged import How, MethodResult, SubsetResult
-from pipeline.analysis.agree.rulings import FirstErrorShift
-from pipeline.analysis.agree.steps import Bin, LengthFigures, PositionFigures, StepFigures, name_of_lengths
+from pipeline.analysis.agree.rulings import FirstErrorScores, FirstErrorShift
+from pipeline.analysis.agree.steps import Bin, LengthFigures, PositionFigures, StepFigures
 from pipeline.analysis.settings import AgreeConfig
-from pipeline.core.formatting import format_count, format_percent, printable
+from pipeline.core.formatting import format_count, format_percent, format_span, printable
 from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import (
     BY_LABEL,
@@ -75,6 +75,7 @@ def sections(report: ScoreAgreement) -> tuple[Section, ...]:
     """The tables and charts, in order."""
     people, right, f1 = report.main.total, report.main.right_answers, _f1_chart(report)
     bound = _thresholds(report)
+    subsets = report.steps_by_subset if len(report.steps_by_subset) > 1 else {}
     found = [
         Section(
             anchor="first-errors",
@@ -91,7 +92,7 @@ def sections(report: ScoreAgreement) -> tuple[Section, ...]:
             intro=f"Of {format_count(people.erroneous, 'chain')} in which people find an error: is the first one that the "
             "scores show too early, exact, too late or missed? The last two columns: errors found, of "
             f"{right.wrong_process:,} that people find in {format_count(right.chains, 'chain')} with a right answer.",
-            tables=(_shift(report),),
+            tables=(shift_table(((each.name, each) for each in report.methods), "right answer", "exactly"),),
         ),
         Section(
             anchor="steps",
@@ -99,7 +100,7 @@ def sections(report: ScoreAgreement) -> tuple[Section, ...]:
             intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and ECE are 0 for "
             "scores that are the probability that a step is good, and sure of it.",
             charts=there(_reliability_chart(report)),
-            tables=(_steps(report),),
+            tables=(table_of("steps of", StepFigures, {**subsets, "all chains": report.steps}),),
         ),
         Section(
             anchor="bias",
@@ -152,39 +153,38 @@ def listed(report: ScoreAgreement) -> list[str]:
     ]
 
 
-def remarks(report: ScoreAgreement) -> list[str]:
+def remarks(report: ScoreAgreement) -> Iterator[str]:
     """What a reader must know before the figures."""
     counts, main = report.counts, report.main
-    lines = []
     if report.calibrated:
-        lines.append(
+        yield (
             "the scores are calibrated: they estimate V, the probability that a policy ends the chain right, not whether "
             "people call the step correct"
         )
     for reason in dict.fromkeys(report.undefined.values()):
         names = ", ".join(name for name, why in report.undefined.items() if why == reason)
-        lines.append(f"F1 is not defined for {names}: {reason}")
+        yield f"F1 is not defined for {names}: {reason}"
     if not report.main.by_subset and report.main.total.f1.value is None:
-        lines.append("F1 is not defined: the chains are all with or all without an error")
+        yield "F1 is not defined: the chains are all with or all without an error"
     if report.dev is not None:
         best = main.by_subset[report.dev].best
         assert best is not None
         ties = f", and {format_count(best.others, 'other range')} with the same F1" if best.others else ""
-        lines.append(
+        yield (
             f"the threshold is the middle of the best range on {report.dev}, {best.low:.4g} to {best.high:.4g}{ties}; the "
             f"mean is over {', '.join(main.mean_of) or 'no subset, because there is no other one'}"
         )
     if counts.cut:
         missed = report.cut_as_missed
         assert missed is not None
-        lines.append(
+        yield (
             f"{format_count(counts.cut, 'chain')} with {format_count(counts.cut_steps, 'step')} without a score "
             f"{'is' if counts.cut == 1 else 'are'} in no figure below; F1 over all chains, if what was not scored counts as "
             f"missed: {interval(missed.f1)}"
         )
     if counts.open:
-        lines.append(f"the ratings of {format_count(counts.open, 'chain')} leave the first error open: left out of F1")
-    lines.extend(
+        yield f"the ratings of {format_count(counts.open, 'chain')} leave the first error open: left out of F1"
+    yield from (
         f"{format_count(number, 'row')} {what if number == 1 else many}"
         for number, what, many in (
             (counts.contradicting, "has another label than an earlier one", "have other labels than earlier ones"),
@@ -193,7 +193,6 @@ def remarks(report: ScoreAgreement) -> list[str]:
         )
         if number
     )  # fmt: skip
-    return lines
 
 
 def _subsets(report: ScoreAgreement) -> Table:
@@ -249,24 +248,15 @@ def _thresholds(report: ScoreAgreement) -> Table:
     return Table(heads=("subset", "best threshold", "range", "other ranges", "F1"), rows=tuple(rows))
 
 
-def _shift(report: ScoreAgreement) -> Table:
+def shift_table(named: Iterable[tuple[str, MethodResult | FirstErrorScores]], *ends: str) -> Table:
+    """Where each of the `named` methods puts first errors. `ends`: heads of the columns of errors found in chains with a right
+    answer: all of them, and those at the same step."""
     rows = []
-    for method in report.methods:
-        shift, right = method.shift, method.right_answers
-        rows.append(
-            (
-                method.name,
-                *cells(shift),
-                f"{count(right.found)}/{right.wrong_process}",
-                f"{count(right.found_exactly)}/{right.wrong_process}",
-            )
-        )
-    return Table(heads=("first error by", *heads(FirstErrorShift), "right answer", "exactly"), rows=tuple(rows))
-
-
-def _steps(report: ScoreAgreement) -> Table:
-    named = report.steps_by_subset if len(report.steps_by_subset) > 1 else {}
-    return table_of("steps of", StepFigures, {**named, "all chains": report.steps})
+    for name, each in named:
+        right = each.right_answers
+        found = (f"{count(errors)}/{right.wrong_process}" for errors in (right.found, right.found_exactly)[: len(ends)])
+        rows.append((name, *cells(each.shift), *found))
+    return Table(heads=("first error by", *heads(FirstErrorShift), *ends), rows=tuple(rows))
 
 
 def curve_table(name: str, bins: Sequence[Bin]) -> Table:
@@ -279,15 +269,10 @@ def curve_table(name: str, bins: Sequence[Bin]) -> Table:
     return Table(heads=(name, "mean", "steps", "good", "interval"), rows=rows)
 
 
-def _positions(report: ScoreAgreement) -> Table:
-    parts = {f"{found.low:.1f}-{found.high:.1f}": found for found in report.by_position}
-    return table_of("part of the chain", PositionFigures, parts)
-
-
 def _lengths(report: ScoreAgreement) -> Table:
     rows = []
     for found in report.by_length:
-        name = name_of_lengths(found.first, found.last)
+        name = format_span(found.first, found.last)
         each = report.results_by_length.get(name)
         rows.append((name, *cells(found), *(("-",) * 3 if each is None else cells(each)[2:])))
     return Table(heads=("steps", *heads(LengthFigures), *heads(SubsetResult)[2:]), rows=tuple(rows))
@@ -296,15 +281,13 @@ def _lengths(report: ScoreAgreement) -> Table:
 def _lowest(report: ScoreAgreement) -> Table:
     """Where the lowest scores lie, and how scores go with position and length."""
     found, trend = report.lowest_on_last, report.trends
+    position, length = (number(each, sign="+") for each in (trend.score_and_position, trend.lowest_and_length))
     rows = (
         (f"on the last step, of {format_count(found.chains, 'chain')} with at least 2 steps", percents(found.share)),
         ("... if every step were equally likely", percent(found.by_chance)),
         (f"... of the {found.correct_chains:,} chains without an error", percents(found.correct)),
-        ("rank correlation of score and position, good steps", number(trend.score_and_position, sign="+")),
-        (
-            "rank correlation of lowest score and number of steps, chains without an error",
-            number(trend.lowest_and_length, sign="+"),
-        ),
+        ("rank correlation of score and position, good steps", position),
+        ("rank correlation of lowest score and number of steps, chains without an error", length),
     )
     return Table(heads=("lowest score", ""), rows=rows)
 
@@ -396,6 +379,7 @@ def _reliability_chart(report: ScoreAgreement) -> Chart:
 
 def _position_chart(report: ScoreAgreement) -> Chart:
     """Mean score of good and bad steps by part of the chain."""
+    parts = {f"{found.low:.1f}-{found.high:.1f}": found for found in report.by_position}
     return Chart(
         title="Score by position",
         reading="Mean score of the steps that people call good and bad, by fifth of the chain. The distance between the lines "
@@ -410,7 +394,7 @@ def _position_chart(report: ScoreAgreement) -> Chart:
         x=Axis(title="position in the chain"),
         y=Axis(title="mean score"),
         groups={name: BY_LABEL[name] for name in ("good", "bad")},
-        numbers=_positions(report),
+        numbers=table_of("part of the chain", PositionFigures, parts),
     )
 
 
@@ -422,7 +406,7 @@ def _length_chart(report: ScoreAgreement) -> Chart:
         "long chains without an error where this line falls.",
         kind=ChartKind.lines,
         marks=tuple(
-            Mark(x=name_of_lengths(each.first, each.last), y=mean, group=kind)
+            Mark(x=format_span(each.first, each.last), y=mean, group=kind)
             for each in report.by_length
             for kind, mean in (("without an error", each.lowest_correct), ("all", each.lowest))
             if mean is not None

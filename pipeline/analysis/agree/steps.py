@@ -29,6 +29,7 @@ from pipeline.analysis.comparison import (
     ratio,
     wilson,
 )
+from pipeline.core.formatting import format_span
 from pipeline.core.statistics import Floats, Interval, share
 from pipeline.display.columns import Column
 
@@ -227,19 +228,8 @@ def by_position(pairs: Sequence[ChainPair]) -> list[PositionFigures]:
 
 def length_groups(pairs: Sequence[ChainPair]) -> list[str]:
     """The name of the group of LENGTHS that each chain belongs to."""
-    return [
-        next(
-            name_of_lengths(first, last)
-            for first, last in LENGTHS
-            if last is None or len(pair.human.steps) <= last
-        )
-        for pair in pairs
-    ]  # fmt: skip
-
-
-def name_of_lengths(first: int, last: int | None) -> str:
-    """A group of chains by their number of steps, such as `5-8` or `17+`."""
-    return f"{first}+" if last is None else f"{first}-{last}"
+    lengths = [len(pair.human.steps) for pair in pairs]
+    return [next(format_span(*ends) for ends in LENGTHS if ends[1] is None or n <= ends[1]) for n in lengths]
 
 
 def by_length(pairs: Sequence[ChainPair]) -> list[LengthFigures]:

@@ -5,7 +5,7 @@ That a part of a step holds proves nothing of the step, so the share of bad step
 all steps. Steps that people do not label, such as those after a first error, are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.agree.human import ChainPair
@@ -39,11 +39,15 @@ class VerifierAgreement:
     recall: float | None
 
 
-def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair]) -> list[VerifierAgreement]:
+def verifier_agreements(storage: Storage, pairs: Sequence[ChainPair]) -> Iterator[VerifierAgreement]:
     """One for each verifier that has checked the run, by name; of an unfinished one, on what it has checked. Raises StoreError
     for damaged findings."""
     chains = [pair.labelled.chain_id for pair in pairs]
-    return [agreement(name, _verdicts(storage, name, chains), pairs) for name in CHECK_RUNS.names(storage)]
+    for name in CHECK_RUNS.names(storage):
+        check = CHECK_RUNS.read(storage, name, partial=True)
+        frames = verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)
+        verdicts = {(chain, at): verdict for frame in frames for chain, at, verdict in frame.iter_rows()}
+        yield agreement(name, verdicts, pairs)
 
 
 def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair]) -> VerifierAgreement:
@@ -68,12 +72,3 @@ def agreement(name: str, verdicts: Verdicts, pairs: Sequence[ChainPair]) -> Veri
         precision_high=precision.high,
         recall=bad_refuted / bad if bad else None,
     )
-
-
-def _verdicts(storage: Storage, name: str, chains: Sequence[str]) -> dict[tuple[str, int], str]:
-    check = CHECK_RUNS.read(storage, name, partial=True)
-    return {
-        (chain, at): verdict
-        for frame in verdict_frames(check, ("chain_id", "step_index", "verdict"), chains)
-        for chain, at, verdict in frame.iter_rows()
-    }

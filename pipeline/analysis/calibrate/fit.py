@@ -109,7 +109,10 @@ def fit_maps(kind: MapKind, groups: Sequence[StepGroup], trials: Trials) -> Maps
 
 def choose(groups: Sequence[StepGroup], trials: Trials, folds: int) -> MapChoice:
     """The kind of map, by cross-fitting over problems."""
-    losses = {kind: brier_losses(_of_kind(kind, groups, trials, folds), trials.values) for kind in _CANDIDATES}
+    losses = {}
+    for kind in _CANDIDATES:
+        maps = [fit_maps(kind, groups, rest) for rest in _rests(trials, folds)]
+        losses[kind] = brier_losses(_predicted(maps, trials), trials.values)
     best = min(_CANDIDATES, key=lambda kind: float(losses[kind].mean()))
     gain = mean(trials.problems, brier_losses(trials.scores, trials.values) - losses[best])
     reliable = gain.low is not None and gain.low > 0
@@ -119,15 +122,8 @@ def choose(groups: Sequence[StepGroup], trials: Trials, folds: int) -> MapChoice
 def cross_fitted(groups: Sequence[StepGroup], trials: Trials, folds: int, others: Trials) -> tuple[Floats, Floats]:
     """What the procedure predicts for each prefix from the problems in the other folds; the same for `others`, prefixes of
     the same problems that nothing is fitted to."""
-    found, of_others = np.empty(len(trials)), np.empty(len(others))
-    for out in range(folds):
-        held_out = folds_of(trials.problems, folds) == out
-        rest = trials.part(~held_out)
-        maps = fit_maps(choose(groups, rest, folds).kind, groups, rest)
-        found[held_out] = maps.at(trials.part(held_out))
-        left = folds_of(others.problems, folds) == out
-        of_others[left] = maps.at(others.part(left))
-    return found, of_others
+    maps = [fit_maps(choose(groups, rest, folds).kind, groups, rest) for rest in _rests(trials, folds)]
+    return _predicted(maps, trials), _predicted(maps, others)
 
 
 def brier_losses(predicted: Floats, values: Floats) -> Floats:
@@ -146,12 +142,17 @@ def position_maps(maps: Maps, trials: Trials) -> list[PositionMap]:
     ]
 
 
-def _of_kind(kind: MapKind, groups: Sequence[StepGroup], trials: Trials, folds: int) -> Floats:
-    """What maps of this kind predict for each prefix from the problems in the other folds."""
+def _rests(trials: Trials, folds: int) -> list[Trials]:
+    """For each fold the prefixes of the others."""
+    return [trials.part(folds_of(trials.problems, folds) != out) for out in range(folds)]
+
+
+def _predicted(maps: Sequence[Maps], trials: Trials) -> Floats:
+    """What the maps of each fold predict for the prefixes in it."""
     found = np.empty(len(trials))
-    for out in range(folds):
-        held_out = folds_of(trials.problems, folds) == out
-        found[held_out] = fit_maps(kind, groups, trials.part(~held_out)).at(trials.part(held_out))
+    for out, each in enumerate(maps):
+        held_out = folds_of(trials.problems, len(maps)) == out
+        found[held_out] = each.at(trials.part(held_out))
     return found
 
 

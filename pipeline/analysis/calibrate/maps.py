@@ -20,6 +20,7 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 from pipeline.analysis.calibrate.prefixes import Trials
+from pipeline.analysis.comparison import sums_of
 from pipeline.core.statistics import Floats
 from pipeline.scorers.calibration import MapKind
 
@@ -72,11 +73,8 @@ def _points(trials: Trials) -> _Points:
     n_points = max(1, min(MAX_POINTS, len(trials) // POINT_PREFIXES))
     before = np.cumsum(counts) - counts
     point = (before * n_points // len(trials))[at]
-    weights = np.bincount(point).astype(np.float64)
-    held = weights > 0
-    scores = np.bincount(point, weights=trials.scores)[held] / weights[held]
-    values = np.bincount(point, weights=trials.values)[held] / weights[held]
-    return _Points(scores=scores, values=values, weights=weights[held])
+    weights, scores, values = sums_of(point, [np.ones(len(trials)), trials.scores, trials.values]).T
+    return _Points(scores=scores / weights, values=values / weights, weights=weights)
 
 
 def _beta(points: _Points) -> Curve:

@@ -191,14 +191,13 @@ def match_prefixes(scored: Iterable[ModelChain], rows: Iterable[Mapping[str, Any
 def _prefixes(scored: ModelChain, row: Mapping[str, Any], key: str, seen: set[str]) -> Iterator[tuple[object, ...]]:
     """Every step of a chain of the run, with the columns of `_STEPS`. Adds the prefixes that count to `seen`."""
     for at, prefix in enumerate(row["prefix_ids"]):
-        value, origin = row["unbiased_value"][at], row["origin"][at]
-        fate = _fate(origin, scored.own[at], value, row["unbiased_rollouts"][at], repeated=prefix in seen)
+        value, rollouts, own = row["unbiased_value"][at], row["unbiased_rollouts"][at], scored.own[at]
+        fate = _fate(row["origin"][at], own, value, rollouts, repeated=prefix in seen)
         if fate is _Fate.COUNTS:
             seen.add(prefix)
-        ends, own = fate is _Fate.END, scored.own[at]
-        share = float(row["outcome"]) if ends else (value or 0.0)
-        rollouts = 1 if ends else (row["unbiased_rollouts"][at] or 0)
-        yield fate, scored.values[at], own, share, rollouts, at + 1, key
+        if fate is _Fate.END:
+            value, rollouts = float(row["outcome"]), 1
+        yield fate, scored.values[at], own, value or 0.0, rollouts or 0, at + 1, key
 
 
 def _fate(origin: str, score: float | None, value: float | None, rollouts: int | None, *, repeated: bool) -> _Fate:
@@ -214,7 +213,5 @@ def _fate(origin: str, score: float | None, value: float | None, rollouts: int |
 
 
 def _trials(found: pl.DataFrame) -> Trials:
-    scores, values, rollouts, steps, problems = (
-        found[name].to_numpy(writable=True) for name in ("score", "value", "rollouts", "step", "problem")
-    )
-    return Trials(scores=scores, values=values, rollouts=rollouts, steps=steps, problems=problems)
+    fields = {"scores": "score", "values": "value", "rollouts": "rollouts", "steps": "step", "problems": "problem"}
+    return Trials(**{field: found[name].to_numpy(writable=True) for field, name in fields.items()})

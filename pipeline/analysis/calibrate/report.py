@@ -53,9 +53,9 @@ class ReliabilityBin:
 
     low: float
     high: float
-    prefixes: int
-    prediction: float
-    value: Interval
+    prefixes: Annotated[int, Column("prefixes")]
+    prediction: Annotated[float, Column("mean score", 3)]
+    value: Annotated[Interval, Column("mean V", 3)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

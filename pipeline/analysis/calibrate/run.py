@@ -113,9 +113,8 @@ def _report(config: CalibrateConfig, scores: StepScores, found: ScoredPrefixes, 
 
 
 def _before_after(name: str, trials: Trials, after: Floats) -> BeforeAfter:
-    return BeforeAfter(
-        name=name, before=reliability(trials.scores, trials, BINS), after=reliability(after, trials, BINS)
-    )
+    before, calibrated = (reliability(each, trials, BINS) for each in (trials.scores, after))
+    return BeforeAfter(name=name, before=before, after=calibrated)
 
 
 def _check_outputs(config: CalibrateConfig) -> None:
@@ -161,9 +160,8 @@ def _refuse_few(config: CalibrateConfig, scores: StepScores, counts: PrefixCount
         )
     if counts.prefixes < config.least_prefixes:
         raise InputError(
-            f"{named}: only {format_count(counts.prefixes, 'prefix')} of "
-            f"{format_count(counts.steps, 'step')} in {format_count(counts.chains, 'chain')} "
-            f"{'has' if counts.prefixes == 1 else 'have'} a score and rollouts of "
+            f"{named}: only {format_count(counts.prefixes, 'prefix')} of {format_count(counts.steps, 'step')} in "
+            f"{format_count(counts.chains, 'chain')} {'has' if counts.prefixes == 1 else 'have'} a score and rollouts of "
             f"run_dir={config.run_dir}, and a calibration needs {config.least_prefixes:,}. Label more chains and score them; a "
             "smaller least_prefixes allows a rough calibration"
         )

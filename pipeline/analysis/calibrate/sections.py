@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, Reliability
+from pipeline.analysis.calibrate.report import CalibrationReport, Reliability, ReliabilityBin
 from pipeline.analysis.settings import CalibrateConfig
 from pipeline.core.formatting import format_count
-from pipeline.display.columns import table_of
+from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import Axis, Chart, ChartKind, Colour, Line, Mark, Page, Section, Table, sentence
-from pipeline.display.numbers import interval, key_figure, number
+from pipeline.display.numbers import count, interval, key_figure, number
 from pipeline.display.page import foot
 from pipeline.scorers.calibration import MapKind, PositionMap
 
@@ -25,6 +25,13 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> Page:
     """The page, whose sections are also what the terminal shows."""
     before, after = report.total.before, report.total.after
     counted = [line for line in count_lines(report) if line[:9].strip()]
+    maps = Section(
+        anchor="maps",
+        heading="Maps",
+        intro="What score makes of a score with calibration=FILE. The band is the 95 % interval of V among prefixes with this "
+        "score.",
+        charts=tuple(map(_map_chart, report.calibration.maps[:_MAPS])),
+    )
     return Page(
         title=report.calibration.made_from.model or report.scores,
         kind=KIND,
@@ -41,7 +48,7 @@ def page_of(report: CalibrationReport, config: CalibrateConfig) -> Page:
             key_figure("Brier score after", after.brier),
             replace(key_figure("Scores too high by", before.bias), value=number(before.bias.value, 3, "+")),
         ),
-        sections=(*sections(report), _maps(report)),
+        sections=(*sections(report), maps),
         foot=foot("calibrate", {"scores": config.scores, "run_dir": config.run_dir, "out": config.out}),
     )
 
@@ -91,17 +98,14 @@ def count_lines(report: CalibrationReport) -> list[str]:
 
 def choice_lines(report: CalibrationReport) -> list[str]:
     """Which kind of map is taken, and why."""
-    choice = report.choice
-    gain = interval(choice.gain, 4, "+")
-    kind = WORDS[choice.kind]
-    if choice.kind is choice.best:
-        reason = f"its Brier score on other problems is {gain} better than that of the scores"
-    else:
+    choice, gain = report.choice, interval(report.choice.gain, 4, "+")
+    reason = f"its Brier score on other problems is {gain} better than that of the scores"
+    if choice.kind is not choice.best:
         reason = (
             f"the best map, {WORDS[choice.best]}, gains {gain} of Brier score on other problems (below 0: it loses), which is "
             "no reliable gain"
         )
-    return [f"map       {kind}: {reason}"]
+    return [f"map       {WORDS[choice.kind]}: {reason}"]
 
 
 def _figures(report: CalibrationReport) -> Table:
@@ -115,19 +119,21 @@ def _figures(report: CalibrationReport) -> Table:
 
 def _groups(report: CalibrationReport) -> Table:
     """Before and after by group of steps."""
-    return Table(
-        heads=("steps", "prefixes", "problems", "too high by", "... calibrated", "ECE", "... calibrated"),
-        rows=tuple(map(_group_row, report.groups)),
-    )
+    rows = []
+    for group in report.groups:
+        both = (group.before, group.after)
+        counts = map(count, (group.before.prefixes, group.before.problems))
+        biases, errors = (interval(each.bias, 3, "+") for each in both), (interval(each.ece, 3) for each in both)
+        rows.append((group.name, *counts, *biases, *errors))
+    names = ("steps", "prefixes", "problems", "too high by", "... calibrated", "ECE", "... calibrated")
+    return Table(heads=names, rows=tuple(rows))
 
 
 def _reliability_chart(report: CalibrationReport) -> Chart:
     """Mean value against mean prediction, before and after."""
-    bins = [
-        (kind, each)
-        for kind, found in (("scores", report.total.before), ("calibrated", report.total.after))
-        for each in found.bins
-    ]
+    of_kinds = {"scores": report.total.before.bins, "calibrated": report.total.after.bins}
+    bins = [(kind, each) for kind, found in of_kinds.items() for each in found]
+    rows = ((kind, f"{each.low:.2f}-{each.high:.2f}", *cells(each)) for kind, each in bins)
     return Chart(
         title="V by score, before and after",
         reading="Mean V of the prefixes in each bin of scores, with its interval. On the dashed line scores are probabilities; "
@@ -138,30 +144,7 @@ def _reliability_chart(report: CalibrationReport) -> Chart:
         y=Axis(title="mean V"),
         groups={"scores": Colour.wrong, "calibrated": Colour.accent},
         line=Line.diagonal,
-        numbers=Table(
-            heads=("", "score", "prefixes", "mean score", "mean V"),
-            rows=tuple(
-                (
-                    kind,
-                    f"{each.low:.2f}-{each.high:.2f}",
-                    f"{each.prefixes:,}",
-                    number(each.prediction, 3),
-                    interval(each.value, 3),
-                )
-                for kind, each in bins
-            ),
-            words=2,
-        ),
-    )
-
-
-def _maps(report: CalibrationReport) -> Section:
-    return Section(
-        anchor="maps",
-        heading="Maps",
-        intro="What score makes of a score with calibration=FILE. The band is the 95 % interval of V among prefixes with this "
-        "score.",
-        charts=tuple(map(_map_chart, report.calibration.maps[:_MAPS])),
+        numbers=Table(heads=("", "score", *heads(ReliabilityBin)), rows=tuple(rows), words=2),
     )
 
 
@@ -180,17 +163,4 @@ def _map_chart(found: PositionMap) -> Chart:
             heads=("score", "V", "low", "high"),
             rows=tuple((f"{score:.6f}", *(number(each, 3) for each in rest)) for score, *rest in points),
         ),
-    )
-
-
-def _group_row(group: BeforeAfter) -> tuple[str, ...]:
-    before, after = group.before, group.after
-    return (
-        group.name,
-        f"{before.prefixes:,}",
-        f"{before.problems:,}",
-        interval(before.bias, 3, "+"),
-        interval(after.bias, 3, "+"),
-        interval(before.ece, 3),
-        interval(after.ece, 3),
     )

@@ -20,11 +20,7 @@ _SECTIONS = ("policy", "sampling", "estimator", "grader", "data")
 """The order of settings: what readers want to know first."""
 _FOLLOWING = frozenset({"staged_input", "schema"})
 """They differ only if another setting does; runs of another schema cannot be compared."""
-_UNIT_TARGETS = {
-    "sampling.rollouts": "rollouts",
-    "estimator.target_sd": "target_sd",
-    "estimator.budget": "budget",
-}
+_UNIT_TARGETS = {"sampling.rollouts": "rollouts", "estimator.target_sd": "target_sd", "estimator.budget": "budget"}
 _LONGEST = 60
 
 
@@ -102,12 +98,8 @@ def differing_settings(a: Settings, b: Settings) -> tuple[Difference, ...]:
 def requested_settings(unit_targets: Iterable[UnitTarget]) -> dict[str, object]:
     """The targets of all units, as settings. A target that differs between units is left out."""
     distinct = set(unit_targets)
-    found: dict[str, object] = {}
-    for key, name in _UNIT_TARGETS.items():
-        values = {getattr(unit_target, name) for unit_target in distinct}
-        if len(values) == 1 and (value := values.pop()):
-            found[key] = value
-    return found
+    values = {key: {getattr(each, name) for each in distinct} for key, name in _UNIT_TARGETS.items()}
+    return {key: value for key, found in values.items() if len(found) == 1 for value in found if value}
 
 
 def _shift(shift: Shift) -> str:

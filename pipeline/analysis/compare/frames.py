@@ -104,13 +104,10 @@ def common(a: Frames, b: Frames) -> Common:
         a.steps.join(b_steps, on=("chain_id", "position"), how="inner", suffix="_b", maintain_order="left")
         .join(a.chains.select("chain_id", "problem_id"), on="chain_id", maintain_order="left")
         .select(
-            "chain_id",
-            "problem_id",
-            "position",
-            "prefix_id",
+            *("chain_id", "problem_id", "position", "prefix_id"),
             pl.col("label").alias("label_a"),
             "label_b",
-            (pl.col("terminal") | pl.col("terminal_b")).alias("terminal"),
+            pl.col("terminal") | pl.col("terminal_b"),
         )
     )
     n_chains = len(chains_by_id) + len(twins)
@@ -144,11 +141,7 @@ def _of_unit(labels: pl.DataFrame) -> Frames:
     return Frames(
         chains=labels.select("chain_id", "problem_id", pl.col("steps").list.join(_BETWEEN_STEPS).hash().alias("words")),
         steps=steps.select(
-            "chain_id",
-            "position",
-            "prefix_id",
-            "label",
-            (pl.col("origin") == Origin.TERMINAL.value).alias("terminal"),
+            *("chain_id", "position", "prefix_id", "label"), terminal=pl.col("origin") == Origin.TERMINAL.value
         ),
         prefixes=known.drop("origin").unique("prefix_id", keep="first", maintain_order=True),
     )

@@ -55,13 +55,8 @@ class _Run:
 
     @property
     def settings(self) -> Settings:
-        unit_targets = (whole.unit_target for whole in self.stored.wholes.values())
-        return {
-            **self.stored.present,
-            **self.stored.settings,
-            **requested_settings(unit_targets),
-            "policy": self.made["policy"],
-        }
+        requested = requested_settings(whole.unit_target for whole in self.stored.wholes.values())
+        return {**self.stored.present, **self.stored.settings, **requested, "policy": self.made["policy"]}
 
     @property
     def estimator(self) -> Estimator:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.analysis.compare.comparison import Comparison, Side, verdict
-from pipeline.analysis.compare.shift import KINDS
+from pipeline.analysis.compare.shift import KINDS, ShiftByPosition
 from pipeline.core.formatting import format_count, format_percent, format_span, format_unfinished
+from pipeline.display.columns import table_of
 from pipeline.display.document import (
     Axis,
     Chart,
@@ -40,7 +41,7 @@ def page_of(found: Comparison, made: tuple[str, ...]) -> Page:
         details=_details(found),
         notes=tuple(map(sentence, remark_lines(found))),
         figures=_figures(found),
-        sections=(_settings(found), *sections(found), *_moved(found)),
+        sections=(_settings(found), *sections(found), *([_moved(found)] if found.moved else [])),
         foot=made,
     )
 
@@ -77,35 +78,21 @@ def _settings(found: Comparison) -> Section:
 
 def _values(found: Comparison) -> Table:
     shift, noise = found.shift, found.noise
+    both = f"of {format_count(shift.prefixes, 'prefix')} with an unbiased value in both"
     rows = [
-        (
-            f"mean of a, of {format_count(shift.prefixes, 'prefix')} with an unbiased value in both",
-            number(shift.mean_a, 3),
-        ),
+        (f"mean of a, {both}", number(shift.mean_a, 3)),
         ("mean of b", number(shift.mean_b, 3)),
         ("b - a", interval(shift.shift, 3, "+")),
         ("correlation", interval(shift.pearson, 3)),
         ("... of ranks", number(shift.spearman, 3)),
     ]
     if noise.correlation.value is not None:
-        rows.append(
-            (
-                f"... corrected for noise, of {noise.correlated:,} unbiased values",
-                interval(noise.correlation, 3),
-            )
-        )
+        corrected = f"... corrected for noise, of {noise.correlated:,} unbiased values"
+        rows.append((corrected, interval(noise.correlation, 3)))
     if noise.beyond is not None and noise.by_chance is not None:
         rows.append((f"differ by more than 1.96 sd of noise, of {noise.tested:,}", format_percent(noise.beyond)))
         rows.append(("... expected by chance", format_percent(noise.by_chance)))
     return Table(heads=("values", ""), rows=tuple(rows))
-
-
-def _positions(found: Comparison) -> Table:
-    rows = tuple(
-        (format_span(part.first, part.last), f"{part.prefixes:,}", interval(part.shift, 3, "+"))
-        for part in found.shift.by_position
-    )
-    return Table(heads=("steps in the prefix", "prefixes", "b - a"), rows=rows)
 
 
 def _labels(found: Comparison) -> Table:
@@ -120,10 +107,11 @@ def _labels(found: Comparison) -> Table:
 
 
 def _flips(found: Comparison) -> Table:
-    flips, errors = found.flips, found.flips.first_errors
+    flips, errors, share = found.flips, found.flips.first_errors, found.flips.flipped
     chance = [] if flips.by_chance is None else [("... expected by chance", format_percent(flips.by_chance))]
+    around = "" if share.low is None else f" ({percent(share.low)} to {percent(share.high)})"
     rows = [
-        (f"flipped, of {flips.decided:,} that are certain in both", _share(found)),
+        (f"flipped, of {flips.decided:,} that are certain in both", percent(share.value) + around),
         *chance,
         (f"first error of {format_count(errors.chains, 'chain')}: the same step", f"{errors.same:,}"),
         ("... an earlier one in b", f"{errors.earlier:,}"),
@@ -137,58 +125,51 @@ def _flips(found: Comparison) -> Table:
 
 
 def _cost(found: Comparison) -> Table:
-    sides = found.a, found.b
-    return Table(
-        heads=("cost", "a", "b"),
-        rows=(
-            ("chains labelled", *(f"{side.chains:,}" for side in sides)),
-            ("rollouts per chain", *(_per_chain(side.rollouts, side) for side in sides)),
-            ("tokens per chain", *(_per_chain(side.tokens, side) for side in sides)),
-            ("graded rollouts per common prefix", *(f"{side.on_common / found.overlap.prefixes:.2f}" for side in sides)),
-        ),
-    )  # fmt: skip
+    sides, common = (found.a, found.b), found.overlap.prefixes
+    rows = (
+        ("chains labelled", *(f"{side.chains:,}" for side in sides)),
+        ("rollouts per chain", *(f"{side.rollouts / side.chains:,.1f}" for side in sides)),
+        ("tokens per chain", *(f"{side.tokens / side.chains:,.1f}" for side in sides)),
+        ("graded rollouts per common prefix", *(f"{side.on_common / common:.2f}" for side in sides)),
+    )
+    return Table(heads=("cost", "a", "b"), rows=rows)
 
 
 def _overlap(found: Comparison) -> Table:
     both = found.overlap
-    return Table(
-        heads=("", "in both", "only a", "only b"),
-        rows=(
-            ("chains", f"{both.chains:,}", f"{both.chains_only_a:,}", f"{both.chains_only_b:,}"),
-            ("prefixes", f"{both.prefixes:,}", f"{both.prefixes_only_a:,}", f"{both.prefixes_only_b:,}"),
-        ),
+    rows = (
+        ("chains", f"{both.chains:,}", f"{both.chains_only_a:,}", f"{both.chains_only_b:,}"),
+        ("prefixes", f"{both.prefixes:,}", f"{both.prefixes_only_a:,}", f"{both.prefixes_only_b:,}"),
     )
+    return Table(heads=("", "in both", "only a", "only b"), rows=rows)
 
 
-def remark_lines(found: Comparison) -> list[str]:
+def remark_lines(found: Comparison) -> Iterator[str]:
     """What a reader must know before the figures."""
     both = found.overlap
-    lines = [
-        f"{name}: {format_unfinished(side.owed, side.units)}, and only finished units are compared"
-        for name, side in (("a", found.a), ("b", found.b))
-        if side.owed
-    ]
+    for name, side in (("a", found.a), ("b", found.b)):
+        if side.owed:
+            yield f"{name}: {format_unfinished(side.owed, side.units)}, and only finished units are compared"
     if both.by_words:
-        lines.append(
+        yield (
             f"common chains that are matched by the words of their steps: {both.by_words:,}; the ids of sampled chains depend "
             "on the tokens of the policy, so they differ between the runs"
         )
     if found.other_answers:
-        lines.append(
+        yield (
             f"left out because the runs have different known answers: {format_count(found.other_answers, 'problem')}"
         )
     if not both.chains:
-        lines.append(
+        yield (
             "no chain is in both runs, so only bare problems are compared: label the chains of one run with the policy of the "
             "other"
         )
     uncounted = sorted({side.estimator for side in (found.a, found.b) if not side.counts_are_shares})
     if uncounted:
-        lines.append(
+        yield (
             f"{' and '.join(uncounted)}: sampling stops at a correct rollout, so the share of correct rollouts is biased, and "
             "the effect of noise cannot be computed"
         )
-    return lines
 
 
 def lines(found: Comparison) -> Iterator[str]:
@@ -236,15 +217,16 @@ def _scatter(found: Comparison) -> Chart:
 
 def _by_position(found: Comparison) -> Chart:
     """Mean shift by number of steps in the prefix."""
+    parts = {format_span(part.first, part.last): part for part in found.shift.by_position}
     return Chart(
         title="Shift by position",
         reading="Mean of b - a by number of steps in the prefix, with its 95 % interval over problems. 0 is the bare problem.",
         kind=ChartKind.points,
-        marks=tuple(Mark.of(format_span(part.first, part.last), part.shift) for part in found.shift.by_position),
+        marks=tuple(Mark.of(span, part.shift) for span, part in parts.items()),
         x=Axis(title="steps in the prefix", scale=Scale.names),
         y=Axis(title="b - a", scale=Scale.numbers),
         line=Line.zero,
-        numbers=_positions(found),
+        numbers=table_of("steps in the prefix", ShiftByPosition, parts),
     )
 
 
@@ -255,13 +237,8 @@ def _title(found: Comparison) -> str:
 
 def _details(found: Comparison) -> tuple[tuple[str, str], ...]:
     both = found.overlap
-    common = ", ".join(
-        [
-            f"{format_count(both.prefixes, 'prefix')} with rollouts",
-            format_count(both.chains, "chain"),
-            format_count(both.problems, "problem"),
-        ]
-    )
+    chains, problems = format_count(both.chains, "chain"), format_count(both.problems, "problem")
+    common = f"{format_count(both.prefixes, 'prefix')} with rollouts, {chains}, {problems}"
     return (("a", _made(found.a)), ("b", _made(found.b)), ("in common", common))
 
 
@@ -271,62 +248,28 @@ def _made(side: Side) -> str:
 
 def _figures(found: Comparison) -> tuple[Figure, ...]:
     shift, noise, flips = found.shift, found.noise, found.flips
+    corrected = "" if noise.correlation.value is None else f"corrected for noise {interval(noise.correlation, 3)}"
+    chance = "" if flips.by_chance is None else f"{format_percent(flips.by_chance)} expected by chance"
     figures = [
-        Figure(
-            name="Values, b - a",
-            value=number(shift.shift.value, 3, "+"),
-            reading=interval(shift.shift, 3, "+"),
-        ),
-        Figure(
-            name="Correlation",
-            value=number(shift.pearson.value),
-            reading="" if noise.correlation.value is None else f"corrected for noise {interval(noise.correlation, 3)}",
-        ),
-        Figure(
-            name="Labels that flip",
-            value=percent(flips.flipped.value),
-            reading="" if flips.by_chance is None else f"{format_percent(flips.by_chance)} expected by chance",
-        ),
-    ]  # fmt: skip
+        ("Values, b - a", number(shift.shift.value, 3, "+"), interval(shift.shift, 3, "+")),
+        ("Correlation", number(shift.pearson.value), corrected),
+        ("Labels that flip", percent(flips.flipped.value), chance),
+    ]
     if noise.beyond is not None and noise.by_chance is not None:
         note = f"of prefixes; {format_percent(noise.by_chance)} expected by chance"
-        figures.append(Figure(name="Beyond noise", value=format_percent(noise.beyond), reading=note))
-    return tuple(figures)
+        figures.append(("Beyond noise", format_percent(noise.beyond), note))
+    return tuple(Figure(name=name, value=value, reading=reading) for name, value, reading in figures)
 
 
-def _moved(found: Comparison) -> tuple[Section, ...]:
-    if not found.moved:
-        return ()
-    return (
-        Section(
-            anchor="moved",
-            heading="Prefixes that moved most",
-            intro=(
-                "At most one prefix per problem. For each run: value ± standard deviation, correct / graded rollouts. "
-                "The difference is in standard deviations. Among many prefixes, some differ much by chance."
-            ),
-            tables=(
-                Table(
-                    heads=("chain", "step", "problem", "last step", "a", "b", "difference"),
-                    rows=tuple(map(_prefix, found.moved)),
-                    words=4,
-                ),
-            ),
-        ),
+def _moved(found: Comparison) -> Section:
+    heads = ("chain", "step", "problem", "last step", "a", "b", "difference")
+    return Section(
+        anchor="moved",
+        heading="Prefixes that moved most",
+        intro="At most one prefix per problem. For each run: value ± standard deviation, correct / graded rollouts. "
+        "The difference is in standard deviations. Among many prefixes, some differ much by chance.",
+        tables=(Table(heads=heads, rows=tuple(map(_prefix, found.moved)), words=4),),
     )
-
-
-def _share(found: Comparison) -> str:
-    flipped = found.flips.flipped
-    if flipped.value is None:
-        return "-"
-    if flipped.low is None or flipped.high is None:
-        return format_percent(flipped.value)
-    return f"{format_percent(flipped.value)} ({format_percent(flipped.low)} to {format_percent(flipped.high)})"
-
-
-def _per_chain(number: int, side: Side) -> str:
-    return f"{number / side.chains:,.1f}"
 
 
 def _prefix(part: Mapping[str, Any]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ values. It is exact given the number of correct rollouts of each prefix in both 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Annotated
 
 import numpy as np
 import polars as pl
@@ -42,6 +43,7 @@ from pipeline.analysis.comparison import jackknife, mean, rank_correlation, sums
 from pipeline.config.choices import AfterError, LabelRule
 from pipeline.core.records import Counts
 from pipeline.core.statistics import Floats, Interval, Ints
+from pipeline.display.columns import Column
 from pipeline.estimators.base import Estimator
 from pipeline.estimators.fixed import measured_value
 from pipeline.estimators.labels import NEGATIVE, NEUTRAL, POSITIVE, step_labels
@@ -65,8 +67,8 @@ class ShiftByPosition:
 
     first: int
     last: int
-    prefixes: int
-    shift: Interval
+    prefixes: Annotated[int, Column("prefixes")]
+    shift: Annotated[Interval, Column("b - a", 3, "+")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +108,7 @@ def shift(found: Common) -> Shift:
                 prefixes=int(here.sum()),
                 shift=within(mean(problems[here], (b - a)[here]), -1, 1),
             )
-            for start in np.unique(first)
-            if (here := first == start).any()
+            for here in (first == start for start in np.unique(first))
         ),
         correlated=len(both),
         pearson=correlation(both["problem"].to_numpy(), *values),
@@ -178,10 +179,14 @@ def beyond_by_chance(n_a: int, n_b: int, correct: int) -> float:
 
 
 def _correlation(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[..., 1:] / sums[..., :1]
-    x, y, xx, yy, xy = (means[..., column] for column in range(5))
+    x, y, xx, yy, xy = _means(sums)
     return correlation_of(xy - x * y, xx - x * x, yy - y * y)
+
+
+def _means(sums: Floats) -> Floats:
+    """The means of the columns after the first, which counts: (..., columns) -> (columns - 1, ...)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
 
 
 def _ranges(positions: Ints) -> tuple[Ints, Ints]:
@@ -211,14 +216,12 @@ def _by_chance(tested: pl.DataFrame) -> Floats:
 def _correlation_of_truths(
     prefixes: pl.DataFrame, estimator_a: Estimator, estimator_b: Estimator
 ) -> tuple[int, Interval]:
-    known = [_known(side, estimator) for side, estimator in (("a", estimator_a), ("b", estimator_b))]
-    rows = prefixes.filter(pl.all_horizontal(known))
+    sides = (("a", estimator_a), ("b", estimator_b))
+    rows = prefixes.filter(pl.all_horizontal(_known(*side) for side in sides))
     if not len(rows):
         return 0, Interval()
     a, b = (_centred(rows[f"unbiased_{side}"]) for side in "ab")
-    columns = [np.ones(len(rows)), a, b, a * b]
-    for side, estimator in (("a", estimator_a), ("b", estimator_b)):
-        columns.extend(_truth(rows, side, estimator))
+    columns = [np.ones(len(rows)), a, b, a * b, *(column for side in sides for column in _truth(rows, *side))]
     problems = rows["problem"].to_numpy()
     return len(rows), within(jackknife(sums_of(problems, columns), _without_noise), -1, 1)
 
@@ -242,9 +245,7 @@ def _truth(rows: pl.DataFrame, side: str, estimator: Estimator) -> tuple[Floats,
 
 
 def _without_noise(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[..., 1:] / sums[..., :1]
-    a, b, ab, near_a, square_a, near_b, square_b = (means[..., column] for column in range(7))
+    a, b, ab, near_a, square_a, near_b, square_b = _means(sums)
     return correlation_of(ab - a * b, square_a - near_a**2, square_b - near_b**2)
 
 
@@ -297,8 +298,10 @@ def label_flips(found: Common, estimator_a: Estimator, estimator_b: Estimator) -
 
 
 def _first_errors(steps: pl.DataFrame) -> FirstErrors:
+    position = pl.col("position")
     chains = steps.group_by("chain_id").agg(
-        *(expression for side in "ab" for expression in (_first(side, NEGATIVE), _first(side, None)))
+        *(position.filter(pl.col(f"label_{side}") == NEGATIVE).min().alias(f"error_{side}") for side in "ab"),
+        *(position.filter(pl.col(f"label_{side}").is_null()).min().alias(f"open_{side}") for side in "ab"),
     )
     known = [
         pl.col(f"open_{side}").is_null() | (pl.col(f"error_{side}") < pl.col(f"open_{side}")).fill_null(value=False)
@@ -316,13 +319,6 @@ def _first_errors(steps: pl.DataFrame) -> FirstErrors:
     }
     counts = decided.select(case.sum().alias(name) for name, case in cases.items()).row(0, named=True)
     return FirstErrors(chains=len(chains), uncertain=len(chains) - len(decided), **counts)
-
-
-def _first(side: str, label: int | None) -> pl.Expr:
-    column = pl.col(f"label_{side}")
-    is_label = column.is_null() if label is None else column == label
-    name = "open" if label is None else "error"
-    return pl.col("position").filter(is_label).min().alias(f"{name}_{side}")
 
 
 def _flips_by_chance(

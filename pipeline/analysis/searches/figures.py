@@ -10,7 +10,7 @@ equal confidence are used in random order: the accuracy is the mean over all ord
 problems; each resample has its own order. Searches for which no accuracy is claimed do not count.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -153,7 +153,7 @@ def coverage(searches: pl.DataFrame, seed: int, coverages: Sequence[float] = COV
     )
 
 
-def _points(claimed: pl.DataFrame, seed: int, coverages: Sequence[float]) -> list[CoveragePoint]:
+def _points(claimed: pl.DataFrame, seed: int, coverages: Sequence[float]) -> Iterator[CoveragePoint]:
     claimed = claimed.sort("confidence", descending=True, nulls_last=True, maintain_order=True)
     ranked = claimed["confidence"].fill_null(-np.inf).to_numpy()
     right = claimed["right"].cast(pl.Float64).to_numpy()
@@ -165,20 +165,16 @@ def _points(claimed: pl.DataFrame, seed: int, coverages: Sequence[float]) -> lis
     resampled = np.concatenate(
         [_accuracies(weights[:, problems].astype(np.float64), right, blocks, shares) for weights in drawn]
     )
-    found = []
     for at, each in enumerate(coverages):
         used = max(1, int(np.ceil(each * len(ranked) - ROUNDING)))
         least = float(ranked[used - 1])
         accuracy = between(float(values[at]), resampled[:, at])
-        found.append(
-            CoveragePoint(
-                coverage=each,
-                used=used,
-                accuracy=with_ends(accuracy, len(set(problems[:used].tolist()))),
-                least=least if np.isfinite(least) else None,
-            )
+        yield CoveragePoint(
+            coverage=each,
+            used=used,
+            accuracy=with_ends(accuracy, len(set(problems[:used].tolist()))),
+            least=least if np.isfinite(least) else None,
         )
-    return found
 
 
 def _accuracies(weights: Floats, right: Floats, blocks: Ints, shares: Floats) -> Floats:

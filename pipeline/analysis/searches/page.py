@@ -29,6 +29,7 @@ from pipeline.core.formatting import (
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
 from pipeline.display.document import Figure, Inset, Page, Section, Table, run_name
+from pipeline.display.numbers import number
 from pipeline.display.page import foot, format_time, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
@@ -130,12 +131,12 @@ def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
     identity = found.stored.identity
 
     def setting(key: str) -> str:
-        value = identity.get(key)
-        return "-" if value is None else str(value)
+        return "-" if identity.get(key) is None else str(identity[key])
 
+    chains = "" if found.figures is None else f", {format_number(found.figures.summary.chains, 1)} chains per problem"
     details = [
         ("state", found.unfinished or "finished"),
-        ("method", _method(found, setting("search.method"), setting("search.n"))),
+        ("method", f"{setting('search.method')}, n = {setting('search.n')}{chains}"),
         ("aggregation", setting("search.aggregation")),
         ("policy", setting("policy.model") if identity.get("policy.model") else setting("policy.kind")),
         ("scorer", found.scorer or "-"),
@@ -154,20 +155,15 @@ def _details(found: SearchRunData) -> tuple[tuple[str, str], ...]:
     return tuple(details)
 
 
-def _method(found: SearchRunData, method: str, n: str) -> str:
-    chains = "" if found.figures is None else f", {format_number(found.figures.summary.chains, 1)} chains per problem"
-    return f"{method}, n = {n}{chains}"
-
-
 def _verdict(found: SearchRunData) -> str:
     """What was searched, whether to trust it, and what to do next."""
     said = []
     if found.figures is not None:
         accuracy = found.figures.summary.accuracy
-        right = (
-            "" if accuracy.value is None else f", and {percent(accuracy)} of the choices that can be graded are right"
-        )
-        said.append(f"{format_count(found.totals.problems, 'problem')} are searched{right}.")
+        are = "are searched"
+        if accuracy.value is not None:
+            are += f", and {percent(accuracy)} of the choices that can be graded are right"
+        said.append(f"{format_count(found.totals.problems, 'problem')} {are}.")
     if found.unfinished:
         done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
         rest = "there is no result yet" if found.figures is None else done
@@ -179,59 +175,48 @@ def _verdict(found: SearchRunData) -> str:
     return " ".join(said)
 
 
-def _notes(found: SearchRunData) -> list[str]:
-    said = []
+def _notes(found: SearchRunData) -> Iterator[str]:
     if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
-        said.append(f"Scores: {words}.")
+        yield f"Scores: {words}."
     if found.figures is not None:
-        said += [f"{_sentence(words)}." for words in claim_sentences(found.figures.summary)]
+        yield from (f"{_sentence(words)}." for words in claim_sentences(found.figures.summary))
     if found.starts.damaged:
-        said.append(f"{_sentence(first_of(found.starts.damaged))} cannot be read.")
-    return said
+        yield f"{_sentence(first_of(found.starts.damaged))} cannot be read."
 
 
 def _figures(found: SearchRunData) -> list[Figure]:
     totals, figures = found.totals, found.figures
     if figures is None:
         return []
-    shown = [_problem_figure(totals), _accuracy_figure(figures)]
+    chains = [f"{totals.chosen:,} with a chosen chain"]
+    if totals.without_chain:
+        chains.append(f"{totals.without_chain:,} without any chain")
+    if totals.cut:
+        chains.append(f"{format_count(totals.cut, 'chosen chain')} cut by a limit")
+    shown = [("Problems", format_number(totals.problems), "; ".join(chains)), _accuracy(figures)]
     if (trust := figures.coverage.trust) is not None:
         note = f"{trust.trusted:,}"
         if trust.accuracy.value is not None:
             note += f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
-        shown.append(Figure(name="Trusted", value=format_percent(trust.share.value or 0.0), reading=note))
-    shown.append(
-        Figure(
-            name="Policy tokens",
-            value=format_number(totals.policy_tokens),
-            reading=f"{totals.policy_tokens / totals.problems:,.0f} per problem; prompts of {_prompt_tokens(found.searches):,}",
-        )
-    )
+        shown.append(("Trusted", format_percent(trust.share.value or 0.0), note))
+    prompts = f"prompts of {_prompt_tokens(found.searches):,}"
+    note = f"{totals.policy_tokens / totals.problems:,.0f} per problem; {prompts}"
+    shown.append(("Policy tokens", format_number(totals.policy_tokens), note))
     if totals.scorer_tokens:
         cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
         note = f"computed of {totals.scorer_tokens:,} read; {cached} from caches"
-        shown.append(Figure(name="Scorer tokens", value=format_number(totals.scorer_computed), reading=note))
-    return shown
+        shown.append(("Scorer tokens", format_number(totals.scorer_computed), note))
+    return [Figure(name=name, value=value, reading=reading) for name, value, reading in shown]
 
 
-def _problem_figure(totals: SearchFigures) -> Figure:
-    parts = [f"{totals.chosen:,} with a chosen chain"]
-    if totals.without_chain:
-        parts.append(f"{totals.without_chain:,} without any chain")
-    if totals.cut:
-        parts.append(f"{format_count(totals.cut, 'chosen chain')} cut by a limit")
-    return Figure(name="Problems", value=format_number(totals.problems), reading="; ".join(parts))
-
-
-def _accuracy_figure(figures: RunFigures) -> Figure:
+def _accuracy(figures: RunFigures) -> tuple[str, str, str]:
     accuracy = figures.summary.accuracy
     if accuracy.value is None:
-        return Figure(name="Accuracy", value="not claimed", reading="no answer is known, or none can be graded")
-    claimed = figures.summary.searches - figures.summary.unclaimed
-    note = f"of {format_count(claimed, 'known answer')}"
+        return "Accuracy", "not claimed", "no answer is known, or none can be graded"
+    note = f"of {format_count(figures.summary.searches - figures.summary.unclaimed, 'known answer')}"
     if accuracy.low is not None and accuracy.high is not None:
         note = f"95 % interval {100 * accuracy.low:.0f} to {100 * accuracy.high:.0f} %; {note}"
-    return Figure(name="Accuracy", value=format_percent(accuracy.value), reading=note)
+    return "Accuracy", format_percent(accuracy.value), note
 
 
 def _answers(searches: pl.DataFrame) -> Section:
@@ -246,22 +231,18 @@ def _answers(searches: pl.DataFrame) -> Section:
 
 
 def _outcome_table(searches: pl.DataFrame) -> Table:
-    known, ungraded = pl.col("known"), pl.col("verdict").is_in([verdict.value for verdict in UNGRADED])
+    known, unreadable, verdict, answer = map(pl.col, ("known", "unreadable", "verdict", "final_answer"))
+    chosen = pl.col("chosen").is_not_null()
+    without_verdict = known & verdict.is_null() & chosen
     rows = (
-        ("right", pl.col("verdict") == Verdict.CORRECT),
-        ("wrong", pl.col("verdict") == Verdict.INCORRECT),
-        (
-            "no answer stated",
-            (pl.col("verdict") == Verdict.NO_ANSWER) | (~known & pl.col("final_answer").is_null() & _chosen()),
-        ),
-        ("cannot be graded", known & ungraded),
-        (UNREADABLE, known & pl.col("unreadable") & pl.col("verdict").is_null() & _chosen()),
-        (
-            "not graded: the policy could not end the chain",
-            known & ~pl.col("unreadable") & pl.col("verdict").is_null() & _chosen(),
-        ),
-        ("no known answer", ~known & pl.col("final_answer").is_not_null()),
-        ("no chain", ~_chosen()),
+        ("right", verdict == Verdict.CORRECT),
+        ("wrong", verdict == Verdict.INCORRECT),
+        ("no answer stated", (verdict == Verdict.NO_ANSWER) | (~known & answer.is_null() & chosen)),
+        ("cannot be graded", known & verdict.is_in([each.value for each in UNGRADED])),
+        (UNREADABLE, without_verdict & unreadable),
+        ("not graded: the policy could not end the chain", without_verdict & ~unreadable),
+        ("no known answer", ~known & answer.is_not_null()),
+        ("no chain", ~chosen),
     )
     counted = [(name, searches.filter(which.fill_null(value=False)).height) for name, which in rows]
     return Table(
@@ -278,16 +259,12 @@ def _stop_table(searches: pl.DataFrame) -> Table:
     )
     order = [stop.value for stop in Stop]
     rows = sorted(stopped.iter_rows(), key=lambda row: order.index(row[0]) if row[0] in order else len(order))
+    words = {stop.value: said for stop, said in STOPPED.items()}
     return Table(
         caption="Why searches ended.",
         heads=("reason", "problems", "tokens per problem", "mean confidence"),
         rows=tuple(
-            (
-                STOPPED[Stop(stop)] if stop in order else stop,
-                f"{problems:,}",
-                f"{spent:,.0f}",
-                "-" if sure is None else f"{sure:.2f}",
-            )
+            (words.get(stop, stop), f"{problems:,}", f"{spent:,.0f}", "-" if sure is None else f"{sure:.2f}")
             for stop, problems, spent, sure in rows
         ),
     )
@@ -296,15 +273,14 @@ def _stop_table(searches: pl.DataFrame) -> Table:
 def _trust(figures: RunFigures) -> list[Section]:
     found = figures.coverage
     said = list(trust_sentences(found.trust, figures.accept, calibrated=figures.calibrated)) if found.trust else []
+    claimed = f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"
     if not found.points and not said:
         return []
     return [
         Section(
             anchor="trust",
             heading="Which to trust",
-            intro=_sentences(
-                [*said, f"accuracy is that of {format_count(found.searches, 'choice')} that can be graded"]
-            ),
+            intro=" ".join(f"{_sentence(each)}." for each in (*said, claimed)),
             tables=(_coverage_table(found.points),) if found.points else (),
         )
     ]
@@ -319,9 +295,9 @@ def _coverage_table(points: Sequence[CoveragePoint]) -> Table:
             (
                 format_percent(point.coverage),
                 f"{point.used:,}",
-                "-" if point.accuracy.value is None else f"{point.accuracy.value:.3f}",
+                number(point.accuracy.value, 3),
                 "" if point.accuracy.low is None else f"{point.accuracy.low:.3f} to {point.accuracy.high:.3f}",
-                "-" if point.least is None else f"{point.least:.3f}",
+                number(point.least, 3),
             )
             for point in points
         ),
@@ -356,15 +332,7 @@ def _prompt_tokens(searches: pl.DataFrame) -> int:
     return int(searches["policy_prompt_tokens"].sum())
 
 
-def _chosen() -> pl.Expr:
-    return pl.col("chosen").is_not_null()
-
-
 def _sentence(words: str) -> str:
     first = words.partition(" ")[0]
     # The name of a setting or of a file stays as it is.
     return words if "." in first else f"{words[:1].upper()}{words[1:]}"
-
-
-def _sentences(words: Sequence[str]) -> str:
-    return " ".join(f"{_sentence(each)}." for each in words)

@@ -1,6 +1,6 @@
 """A run of `search` in words, for the terminal and the page. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pipeline.analysis.searches.figures import RunFigures, RunSummary, SearchFigures, Trust
 from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
@@ -19,25 +19,22 @@ def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
     if summary.accuracy.value is not None:
         claimed = summary.searches - summary.unclaimed
         yield f"right     {percent(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
-    yield from _named("", claim_sentences(summary))
-    yield from _named("", start_sentences(summary))
+    yield from _named("", (*claim_sentences(summary), *start_sentences(summary)))
     trust = figures.coverage.trust
     if trust is not None:
         yield from _named("trust", trust_sentences(trust, figures.accept, calibrated=figures.calibrated))
-    yield f"tokens    {totals.policy_tokens:,} of the policy{_scorer(totals)}"
+    scorer = ""
+    if totals.scorer_tokens:
+        cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
+        read = f"{totals.scorer_computed:,} of {totals.scorer_tokens:,} that it read"
+        scorer = f"; the scorer computed {read} ({cached} from caches)"
+    yield f"tokens    {totals.policy_tokens:,} of the policy{scorer}"
     yield f"          {totals.tokens_per_problem:,.0f} together for a problem"
     if words := unscored_text(scored=totals.scored, unscored=totals.unscored):
         yield f"scores    {words}"
 
 
-def _scorer(totals: SearchFigures) -> str:
-    if not totals.scorer_tokens:
-        return ""
-    cached = format_percent(1 - totals.scorer_computed / totals.scorer_tokens)
-    return f"; the scorer computed {totals.scorer_computed:,} of {totals.scorer_tokens:,} that it read ({cached} from caches)"
-
-
-def _named(name: str, sentences: Iterator[str]) -> Iterator[str]:
+def _named(name: str, sentences: Iterable[str]) -> Iterator[str]:
     for sentence in sentences:
         yield f"{name:<10}{sentence}"
         name = ""
@@ -46,18 +43,15 @@ def _named(name: str, sentences: Iterator[str]) -> Iterator[str]:
 def claim_sentences(summary: RunSummary) -> Iterator[str]:
     """For how many searches accuracy is not claimed, and which count as wrong without a choice."""
     if summary.unclaimed:
-        reasons = [
-            f"{count:,} {why}"
-            for count, why in (
-                (summary.unknown, "without a known answer"),
-                (summary.unreadable, f"with {UNREADABLE}"),
-                (summary.ungraded, "whose chosen answer cannot be graded"),
-            )
-            if count
-        ]
+        reasons = (
+            (summary.unknown, "without a known answer"),
+            (summary.unreadable, f"with {UNREADABLE}"),
+            (summary.ungraded, "whose chosen answer cannot be graded"),
+        )
         yield (
             f"accuracy is not claimed for {summary.unclaimed:,} of {_searches(summary.searches)} "
-            f"({format_percent(summary.unclaimed / summary.searches)}): {', '.join(reasons)}"
+            f"({format_percent(summary.unclaimed / summary.searches)}): "
+            f"{', '.join(f'{count:,} {why}' for count, why in reasons if count)}"
         )
     if summary.unreadable:
         yield f"known answers that cannot be read: {READABLE}"
@@ -90,11 +84,8 @@ def start_sentences(summary: RunSummary) -> Iterator[str]:
 
 def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> Iterator[str]:
     """What `search.accept` is worth. `calibrated`: then `accept` is the share of right answers that it promises at least."""
-    yield (
-        f"search.accept={accept:g}: {percent(trust.share)} of {_searches(trust.searches)} are trusted"
-        if accept is not None
-        else f"{percent(trust.share)} of {_searches(trust.searches)} are trusted"
-    )
+    setting = "" if accept is None else f"search.accept={accept:g}: "
+    yield f"{setting}{percent(trust.share)} of {_searches(trust.searches)} are trusted"
     if not trust.trusted and accept is not None:
         yield nothing_trusted(trust.highest, accept)
         return

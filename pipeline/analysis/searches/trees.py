@@ -232,20 +232,14 @@ def answers_of(candidates: Sequence[Row]) -> tuple[AnswerOfChains, ...]:
     by_answer: defaultdict[str | None, list[Row]] = defaultdict(list)
     for each in candidates:
         by_answer[each["final_answer"]].append(each)
-    found = [_answer(answer, each) for answer, each in by_answer.items()]
+    found = []
+    for answer, chains in by_answer.items():
+        scores = [each["score"] for each in chains if each["score"] is not None]
+        best, total = max(scores, default=None), sum(scores) if scores else None
+        verdict = next((each["verdict"] for each in chains if each["verdict"] is not None), None)
+        chosen = any(each["chosen"] for each in chains)
+        found.append(AnswerOfChains(answer, len(chains), best, total, verdict, chosen))
     return tuple(sorted(found, key=lambda each: (-each.chains, -(each.best or 0.0))))
-
-
-def _answer(answer: str | None, candidates: Sequence[Row]) -> AnswerOfChains:
-    scores = [each["score"] for each in candidates if each["score"] is not None]
-    return AnswerOfChains(
-        answer=answer,
-        chains=len(candidates),
-        best=max(scores, default=None),
-        total=sum(scores) if scores else None,
-        verdict=next((each["verdict"] for each in candidates if each["verdict"] is not None), None),
-        chosen=any(each["chosen"] for each in candidates),
-    )
 
 
 def _by_row(table: Table[Any], files: Iterable[pa.Table]) -> defaultdict[int, list[Any]]:

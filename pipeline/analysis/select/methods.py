@@ -65,13 +65,9 @@ def compare_methods(candidates: pl.DataFrame, sizes: Sequence[int], seed: int) -
     """One result for each n in `sizes`. `Method.orm` is missing if no candidate has an outcome score; if none has a score,
     `Method.prm` and `Method.weighted` are, and nothing is ahead of anything."""
     contests = candidates.sort("problem_id", "chain_id").partition_by("problem_id", maintain_order=True)
-    scored, has_outcomes = (has_any(candidates, name) for name in ("score", "outcome_score"))
-    without = {
-        *([] if scored else [Method.prm, Method.weighted]),
-        *([] if has_outcomes else [Method.orm]),
-    }
-    methods = [method for method in Method if method not in without]
-    rivals = [method for method in AGAINST if scored and method in methods]
+    needs = {Method.prm: "score", Method.weighted: "score", Method.orm: "outcome_score"}
+    methods = [method for method in Method if method not in needs or has_any(candidates, needs[method])]
+    rivals = [method for method in AGAINST if method in methods and Method.prm in methods]
     chances = [_chances(contest, sizes, seed) for contest in contests]
     rows = []
     for n in sizes:
@@ -141,8 +137,8 @@ def _chances(contest: pl.DataFrame, sizes: Sequence[int], seed: int) -> dict[int
     count = contest.height
     right = contest["outcome"].fill_null(value=False).to_list()
     scores, outcome_scores = contest["score"].to_list(), contest["outcome_score"].to_list()
-    answers = contest["final_answer"].to_list()
-    groups = np.array([-1 if group is None else group for group in answer_groups(answers)])
+    answers = answer_groups(contest["final_answer"].to_list())
+    groups = np.array([-1 if group is None else group for group in answers])
     flags, weights = np.array(right), np.array([score or 0.0 for score in scores])
     rng = np.random.default_rng([seed, int(content_id(contest["problem_id"][0])[:_SEED_DIGITS], 16)])
     chances = {}

@@ -141,15 +141,16 @@ def match_answers(candidates: ScoredChains, config: SelectConfig) -> KnownAnswer
         if scores is None
         else answered.join(scores, on="chain_id", how="left")
     )
+    missing = found.filter(~pl.col(_EMPTY)).null_count().row(0, named=True)
     return KnownAnswers(
         candidates=found,
         unknown=len(left_out - candidates.unreadable),
         unreadable=len(left_out & candidates.unreadable),
         absent=absent,
-        unjudged=answered.filter(~pl.col(_EMPTY))["outcome"].null_count(),
+        unjudged=missing["outcome"],
         empty=int(answered[_EMPTY].sum()),
-        unscored=answered.filter(~pl.col(_EMPTY))[SCORE].null_count(),
-        outcome_unscored=0 if scores is None else found.filter(~pl.col(_EMPTY))[_OUTCOME_SCORE].null_count(),
+        unscored=missing[SCORE],
+        outcome_unscored=0 if scores is None else missing[_OUTCOME_SCORE],
     )
 
 
@@ -157,18 +158,15 @@ def best_chain_lines(candidates: ScoredChains) -> list[bytes]:
     """JSON lines with the best chain of each problem, in the order of the file. Ties go to the smallest chain_id. Of a run of
     `search`, the chain that each search chose, if any."""
     if candidates.search is not None:
-        return _lines(candidates.frame.filter(_SEARCH_CHOSE))
-    best = (
-        candidates.frame.with_row_index("position")
-        .with_columns(pl.col("position").min().over("problem_id"))
-        .sort("position", pl.col(SCORE), "chain_id", descending=[False, True, False], nulls_last=True)
-        .unique("problem_id", keep="first", maintain_order=True)
-    )
-    return _lines(best)
-
-
-def _lines(frame: pl.DataFrame) -> list[bytes]:
-    return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in frame.select(_COLUMNS).iter_rows(named=True)]
+        best = candidates.frame.filter(_SEARCH_CHOSE)
+    else:
+        best = (
+            candidates.frame.with_row_index("position")
+            .with_columns(pl.col("position").min().over("problem_id"))
+            .sort("position", SCORE, "chain_id", descending=[False, True, False], nulls_last=True)
+            .unique("problem_id", keep="first", maintain_order=True)
+        )
+    return [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in best.select(_COLUMNS).iter_rows(named=True)]
 
 
 def _draws(run_dir: str) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.analysis.comparison import CONFIDENCE, RESAMPLES
 from pipeline.analysis.searches.sentences import READABLE, UNREADABLE
-from pipeline.analysis.select.methods import AGAINST, Method, SizeResult, compare_methods, has_any
+from pipeline.analysis.select.methods import Method, SizeResult, compare_methods, has_any
 from pipeline.analysis.select.read import SCORE, KnownAnswers, best_chain_lines, match_answers, read_scores
 from pipeline.analysis.select.searches import select_searches
 from pipeline.analysis.settings import SelectConfig
@@ -59,21 +59,16 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
     fewest, most = min(found.counts), max(found.counts)
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
     scored = has_any(found.candidates, SCORE)
-    few = [(row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows]
+    absent = "more with chains in the run but none in the scores, left out (for example after sampling.keep=mixed)"
+    empty = "of the run's draws empty" if search is None else "without a chain"
     said = [
         (found.unknown, "more without a known answer, left out"),
         (found.unreadable, f"more with {UNREADABLE}, left out: {READABLE}"),
-        (
-            found.absent,
-            "more with chains in the run but none in the scores, left out (for example after sampling.keep=mixed)",
-        ),
-        *few,
+        (found.absent, absent),
+        *((row.short, f"with fewer than {row.n} candidates, of which all compete") for row in rows),
         (found.unjudged, "of the candidates without an outcome, counted as wrong"),
-        (
-            found.empty,
-            "of the run's draws empty, counted as wrong" if search is None else "without a chain, counted as wrong",
-        ),
-        *([(found.unscored, "of the candidates without a score, ranked last")] if scored else []),
+        (found.empty, f"{empty}, counted as wrong"),
+        (found.unscored if scored else 0, "of the candidates without a score, ranked last"),
         (found.outcome_unscored, "of the candidates without an outcome score, ranked last for the ORM"),
     ]
     by = f"by {model or 'a model without a name'}"
@@ -88,21 +83,17 @@ def remarks(model: str, found: KnownAnswers, rows: Sequence[SizeResult], search:
 def tables(rows: Sequence[SizeResult]) -> Iterator[Table]:
     """Accuracy by method, one row per n; and accuracy of best-of-n by the PRM minus that of each other method, over the same
     problems. Intervals stand below the means."""
-    methods = [method for method in Method if method in rows[0].accuracy]
-    yield Table(
-        title=f"accuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals",
-        heads=("n", *(_NAMES[method] for method in methods)),
-        rows=tuple((str(row.n), *(below(row.accuracy[method]) for method in methods)) for row in rows),
-        words=0,
-    )
-    rivals = [method for method in AGAINST if method in rows[0].ahead]
-    if rivals:
-        yield Table(
-            title="accuracy of PRM best-of-n minus accuracy of each method",
-            heads=("n", *(_NAMES[rival] for rival in rivals)),
-            rows=tuple((str(row.n), *(below(row.ahead[rival], "+") for rival in rivals)) for row in rows),
-            words=0,
+
+    def table(title: str, figures: Sequence[Mapping[Method, Interval]], sign: str) -> Table:
+        cells = (
+            (str(row.n), *(below(each, sign) for each in of.values())) for row, of in zip(rows, figures, strict=True)
         )
+        return Table(title=title, heads=("n", *(_NAMES[each] for each in figures[0])), rows=tuple(cells), words=0)
+
+    accuracy = f"accuracy of the choice among n candidates, with {CONFIDENCE:.0%} intervals"
+    yield table(accuracy, [row.accuracy for row in rows], "")
+    if rows[0].ahead:
+        yield table("accuracy of PRM best-of-n minus accuracy of each method", [row.ahead for row in rows], "+")
 
 
 def record(config: SelectConfig, model: str, found: KnownAnswers, rows: Sequence[SizeResult]) -> dict[str, object]:

@@ -129,9 +129,8 @@ def comparison_parts(found: SearchComparison) -> Iterator[Part]:
     for each in found.runs:
         if each.coverage.trust is not None:
             yield f"\ntrust in {each.summary.name}"
-            yield from (
-                f"  {line}" for line in trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
-            )
+            said = trust_sentences(each.coverage.trust, each.accept, calibrated=each.calibrated)
+            yield from (f"  {line}" for line in said)
 
 
 def _tables(found: SearchComparison) -> Iterator[Table]:
@@ -140,15 +139,10 @@ def _tables(found: SearchComparison) -> Iterator[Table]:
     if equal and found.against is not None:
         yield _equal(equal, found.against)
     covered = [each for each in found.runs if each.coverage.points]
+    rows = ((printable(each.summary.name), *(below(at.accuracy) for at in each.coverage.points)) for each in covered)
     if covered:
-        yield Table(
-            title="accuracy of the choices with the most confidence, by coverage",
-            heads=("run", *(format_percent(each) for each in COVERAGES)),
-            rows=tuple(
-                (printable(each.summary.name), *(below(point.accuracy) for point in each.coverage.points))
-                for each in covered
-            ),
-        )
+        title = "accuracy of the choices with the most confidence, by coverage"
+        yield Table(title=title, heads=("run", *map(format_percent, COVERAGES)), rows=tuple(rows))
 
 
 def remarks(found: SearchComparison) -> Iterator[str]:
@@ -157,9 +151,7 @@ def remarks(found: SearchComparison) -> Iterator[str]:
     if found.left_out:
         yield f"          {found.left_out:,} more that only some runs have, left out"
     for each in found.runs:
-        for sentence in claim_sentences(each.summary):
-            yield f"          {each.summary.name}: {sentence}"
-        for sentence in start_sentences(each.summary):
+        for sentence in (*claim_sentences(each.summary), *start_sentences(each.summary)):
             yield f"          {each.summary.name}: {sentence}"
         if not each.coverage.points and each.coverage.searches:
             yield f"          {each.summary.name}: no confidence is stated, so there is no accuracy by coverage"

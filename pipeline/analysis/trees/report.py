@@ -50,12 +50,12 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
         inset=build_tree(found, stored.strength),
         foot=foot("report", {"run_dir": config.run_dir[0], "tree": ids[0]}),
     )
-    return tree_page(ids[0]), html(page), [f"tree      {line}" for line in map(_counts, found)]
+    return tree_page(ids[0]), html(page), [f"tree      {_counts(each.tree, 'step')}" for each in found]
 
 
-def _counts(found: ProblemTree) -> str:
-    steps = format_count(len(found.tree.nodes) - 1, "step")
-    return f"{steps} of {format_count(found.tree.rollouts, 'rollout')} and the chains"
+def _counts(tree: RolloutTree, noun: str) -> str:
+    steps = format_count(len(tree.nodes) - 1, noun)
+    return f"{steps} of {format_count(tree.rollouts, 'rollout')} and the chains"
 
 
 def _details(run: StoredRun, stored: StoredTrees, found: Sequence[ProblemTree]) -> tuple[tuple[str, str], ...]:
@@ -98,13 +98,10 @@ def trees_json(found: Sequence[ProblemTree], strength: float) -> str:
     if sources:
         details.append(("id", f"{ids} and {format_count(more, 'more row')}" if more > 0 else ids))
     details.append(("problem_id", first.tree.problem_id, "code"))
-    names = [
-        f"Tree {number} of {len(found)}: the input has the problem in several units, which share no rollouts"
-        for number in range(1, len(found) + 1)
-    ]
-    trees = [
-        _tree(each.tree, strength, name if len(found) > 1 else "") for each, name in zip(found, names, strict=True)
-    ]
+    trees = []
+    for number, each in enumerate(found, start=1):
+        name = f"Tree {number} of {len(found)}: the input has the problem in several units, which share no rollouts"
+        trees.append(_tree(each.tree, strength, name if len(found) > 1 else ""))
     return entry(shortened(first.problem, LIMITS[0], LABELS.name), details, trees)
 
 
@@ -113,9 +110,7 @@ def _tree(tree: RolloutTree, strength: float, name: str) -> dict[str, object]:
     places = {old: new for new, old in enumerate(kept)}
     shown = [tree.nodes[old] for old in kept]
     estimates = [posterior.mean for posterior in posteriors(tree, strength)]
-    said = [
-        f"{format_count(len(tree.nodes) - 1, 'distinct step')} of {format_count(tree.rollouts, 'rollout')} and the chains"
-    ]
+    said = [_counts(tree, "distinct step")]
     if hidden := len(tree.nodes) - len(shown):
         said.append(f"{format_count(hidden, 'step')} with few rollouts not shown: rollouts/*.parquet has them")
     return nodes(
