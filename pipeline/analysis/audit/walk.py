@@ -8,7 +8,7 @@ files that nothing needs.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -114,6 +114,10 @@ class RunAudit:
 
     def tally(self, tables: Tables) -> Tally:
         """The counts of the results in the files of a record."""
+        return sum(map(self.table_tally, tables[self.check]), Tally())
+
+    def table_tally(self, table: pa.Table, /) -> Tally:
+        """The counts of the results in a file."""
         raise NotImplementedError
 
     def whole_tally(self, unit: Unit, tables: Tables) -> Tally:
@@ -122,6 +126,10 @@ class RunAudit:
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         """The faults of the results of a unit. `tables`: those that its whole record names."""
+        return self.findings(unit, self.result_faults(unit.rows, tables[self.check]))
+
+    def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
+        """What is wrong with the results of these chains, as texts."""
         raise NotImplementedError
 
     def findings(self, unit: Unit, faults: Iterable[str], check: str = "") -> Iterator[Finding]:
