@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 import pyarrow as pa
@@ -172,14 +172,14 @@ def _write_consensus(writer: EditionWriter, units: Sequence[UnitRef], consensus:
     return (*notes, *consensus.cap_lines(learned), *advice)
 
 
+@dataclass(frozen=True, slots=True)
 class _Regrader:
     """Grades the stored texts of a unit with a checker. `before`: what stands before the steps of a chain."""
 
-    def __init__(self, run: StoredRun, checker: Checker, threads: ThreadPoolExecutor, before: str) -> None:
-        self._run = run
-        self._before = before
-        self._checker = checker
-        self._threads = threads
+    _run: StoredRun
+    _checker: Checker
+    _threads: ThreadPoolExecutor
+    _before: str
 
     def __call__(
         self, ref: UnitRef, chains: Sequence[Chain], rollouts: Sequence[pa.Table]

@@ -23,6 +23,7 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_range,
+    format_verdict_counts,
     format_work,
     printable,
     status_items,
@@ -234,12 +235,7 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
     totals, unfinished = status.tally.totals, status.unfinished.totals
     if status.units_done:
         yield _line("work", format_work(totals))
-        yield _line(
-            "rollouts",
-            f"{totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} "
-            f"without an answer + {totals.ungraded:,} ungraded"
-            + (f" + {totals.aborted:,} aborted" if totals.aborted else ""),
-        )
+        yield _line("rollouts", f"{totals.rollouts:,} = {format_verdict_counts(totals)}")
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.too_long:
