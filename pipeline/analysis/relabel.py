@@ -47,7 +47,6 @@ from pipeline.witnesses.base import Witness
 Stem = tuple[tuple[str, ...], str]
 """The gold answers of a prefix's problem, and the text that precedes its completions."""
 CERTAINTY = "estimator.certainty"
-_HOW_MANY = "grader.processes"
 
 
 def relabel(config: RelabelConfig) -> RelabelResult:
@@ -65,9 +64,9 @@ def regrade(config: RegradeConfig) -> RelabelResult:
     # Before the labels: those by consensus are made from the newest readings.
     reread = tuple(reread_lines(storage, lock=config.lock))
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
-    named.pop(_HOW_MANY, None)
+    named.pop("grader.processes", None)
     processes = getattr(config.grader, "processes", None) or 1
-    named = {**named, "grader_version": grader_version()}
+    named["grader_version"] = grader_version()
     edited = _edited(config, named, lambda run, settings: _regrading(run, settings, processes))
     return replace(edited, notes=(*edited.notes, *reread))
 

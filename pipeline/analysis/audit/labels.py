@@ -196,7 +196,7 @@ class LabelAudit(RunAudit):
         asked = invariants.sampled_prefixes(own)
         ends = {chain.prefix_ids[-1] for _, chain in own} - asked.keys()
         promoted = {grown_id(each, len(each.ends)): each.rollouts for each in stored.promotions}
-        logged = list(_logged(stored.rollouts))
+        logged = [LoggedId(*row) for row in rows_of(stored.rollouts, *LoggedId._fields)]
         self.ledger.looked_at[Check.ROLLOUTS] += len(logged)
         target = unit.whole.unit_target.rollouts
         sampled = {outcome.prefix_id for outcome in outcomes.values()}
@@ -400,14 +400,9 @@ def _outcome_faults(rows: Rows, stored: Sequence[Chain]) -> Iterator[str]:
             )
 
 
-def _logged(rollouts: Sequence[pa.Table]) -> Iterator[LoggedId]:
-    return map(LoggedId._make, rows_of(rollouts, *LoggedId._fields))
-
-
 def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
-    found = Counter(row.rollout_id for row in _logged(later))
-    for rollout, count in found.items():
+    for rollout, count in Counter(rollout for (rollout,) in rows_of(later, "rollout_id")).items():
         if count > 1 or rollout in rollout_outcomes:
             yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
 

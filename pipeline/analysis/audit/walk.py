@@ -291,20 +291,22 @@ class _Walk:
             content = ledger.content(shard, remedy)
             if content is None:
                 self._intact = False
-            elif shard.table != own.table:
-                rejected += sum(group.num_rows for group in content.groups)
-            else:
-                unit_ids: list[str] = json.loads(content.notes.get(UNITS, "[]"))
-                if len(unit_ids) != len(content.groups):
-                    fault = f"does not say which units its {own.table} are"
-                    ledger.fault(Check.ROWS, shard.file, fault, remedy)
-                    self._intact = False
-                    continue
-                for unit_id, group in zip(unit_ids, content.groups, strict=True):
-                    rows = own.rows(group, content.notes)
-                    ledger.findings += own.row_faults(unit_id, rows, used, shard.file)
-                    used += group.num_rows
-                    yield unit_id, rows
+                continue
+            groups, notes = content
+            if shard.table != own.table:
+                rejected += sum(group.num_rows for group in groups)
+                continue
+            unit_ids: list[str] = json.loads(notes.get(UNITS, "[]"))
+            if len(unit_ids) != len(groups):
+                fault = f"does not say which units its {own.table} are"
+                ledger.fault(Check.ROWS, shard.file, fault, remedy)
+                self._intact = False
+                continue
+            for unit_id, group in zip(unit_ids, groups, strict=True):
+                rows = own.rows(group, notes)
+                ledger.findings += own.row_faults(unit_id, rows, used, shard.file)
+                used += group.num_rows
+                yield unit_id, rows
         ledger.looked_at[Check.ROWS] += used + rejected
         if self._intact and (fault := own.count_fault(staged.totals, used, rejected)):
             ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {own.words.resume}")

@@ -1,6 +1,7 @@
 """A plan as the terminal shows it."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range, StartCost
@@ -9,6 +10,7 @@ from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.display.document import Part, Table
 
 _SHOWN_UNFIT = 5
+_hours: Callable[[float], str] = partial(format_number, digits=2)
 
 
 def plan_parts(forecast: Forecast, written: Path, proposal: str = "") -> Iterator[Part]:
@@ -113,10 +115,6 @@ def _between(known: Range, digits: int = 0) -> str:
 def _cell(known: Range, shown: Callable[[float], str]) -> str:
     low, expected, high = (shown(part) for part in (known.low, known.expected, known.high))
     return expected if low == high else f"{expected}\n{low}–{high}"
-
-
-def _hours(number: float) -> str:
-    return format_number(number, 2)
 
 
 def _wall(hours: float) -> str:

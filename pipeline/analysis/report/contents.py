@@ -243,18 +243,13 @@ def _rejects(found: RunData) -> Section | None:
     )
     total = found.reject_counts["rejects"].sum()
     shown = f"all {total:,}" if total <= EXAMPLES else f"the first {EXAMPLES:,} of {total:,}; rejects/*.parquet has all"
+    columns = ("file", "line", "source_id", "reason", "detail")
     words = Table(
         caption=f"Details: {shown}.",
         heads=("file", "line", "id", "reason", "what to do"),
         rows=tuple(
-            (
-                row["file"],
-                f"{row['line']:,}",
-                row["source_id"] or "",
-                row["reason"].replace("_", " "),
-                shortened(row["detail"], TEXT),
-            )
-            for row in found.rejects.with_columns(pl.col("file", "source_id").str.slice(0, TEXT)).iter_rows(named=True)
+            (file[:TEXT], f"{line:,}", (source or "")[:TEXT], reason.replace("_", " "), shortened(detail, TEXT))
+            for file, line, source, reason, detail in found.rejects.select(*columns).iter_rows()
         ),
         words=5,
     )

@@ -35,11 +35,7 @@ def report(config: ReportConfig) -> list[str]:
         check_output_file("out", out)
         refuse_foreign("out", out, GENERATOR, "report")
     refuse_no_run(storage, "`label` or `search`")
-    if config.tree is None:
-        name = REPORT
-        page, lines = _made(storage, config)
-    else:
-        name, page, lines = _tree(storage, config)
+    name, page, lines = (REPORT, *_made(storage, config)) if config.tree is None else _tree(storage, config)
     if out:
         with atomic_file(out) as file:
             file.write(page)

@@ -133,9 +133,7 @@ def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dic
     """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
-    frames = replace(run, units=run.units[begin:]).frames(LABELS)
-    rows = (row for frame in frames for row in frame.iter_rows(named=True))
-    return list(islice(rows, count))
+    return list(islice(replace(run, units=run.units[begin:]).rows(LABELS), count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,20 +8,13 @@ import polars as pl
 
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
-from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
+from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings, plan_of
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.consensus.kept import summary_lines
-from pipeline.core.errors import Absent, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
-from pipeline.core.formatting import (
-    first_of,
-    format_count,
-    format_number,
-    format_percent,
-    format_range,
-    printable,
-)
+from pipeline.core.formatting import first_of, format_count, format_number, format_percent, format_range, printable
 from pipeline.core.records import UNGRADED
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.display.embedded import shortened
@@ -63,7 +56,8 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     """Read a run and its plan. `plan` names a file; None: the plan in the run directory. Raises UsageError for a directory
     without a run, a run of another version and a file that is not a plan, and StoreError for a damaged run."""
     run = readable(storage)
-    forecast, notes = _of_run(storage) if plan is None else (_named(plan), ())
+    forecast, fault = plan_of(storage) if plan is None else (_named(plan), "")
+    notes = (f"{PLAN} is ignored: {fault}.",) if fault else ()
     found = load_run_data(run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
@@ -137,16 +131,6 @@ def missing_costs(found: RunData) -> Iterator[str]:
         yield f"{first_of(found.damaged_starts)} cannot be read: {text}"
 
 
-def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
-    """The plan in the run directory, if any. An unusable plan is ignored, and a banner says why."""
-    try:
-        return decode_forecast(storage.read(PLAN)), ()
-    except Absent:
-        return None, ()
-    except ValueError as error:
-        return None, (f"{PLAN} is ignored: {error}.",)
-
-
 def _named(plan: str) -> Forecast:
     try:
         return decode_forecast(Path(plan).expanduser().read_bytes())
@@ -213,11 +197,8 @@ def unlikely_text(counted: UnlikelyOutcomes) -> str:
 
 def _ungraded(found: RunData) -> list[str]:
     """Why rollouts are ungraded; the line of rollouts has their sum and the other verdicts."""
-    parts = [
-        f"{rollouts:,} {verdict}"
-        for verdict, rollouts, _ in aggregates.verdict_counts(found.log).iter_rows()
-        if verdict in UNGRADED
-    ]
+    counts = aggregates.verdict_counts(found.log).iter_rows()
+    parts = [f"{rollouts:,} {verdict}" for verdict, rollouts, _ in counts if verdict in UNGRADED]
     return [f"ungraded  {' + '.join(parts)}"] if parts else []
 
 
