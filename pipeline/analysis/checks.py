@@ -102,8 +102,28 @@ class CheckSummary(Shown):
     counts: FindingCounts
     against: AgainstLabels | None
 
-    def _shown_lines(self) -> Iterator[str]:
-        return check_lines(self)
+    def lines(self) -> Iterator[str]:
+        """The printed lines."""
+        counts = self.counts
+        yield (
+            f"{self.name}: checked {format_count(counts.steps, 'step')} of {format_count(counts.chains, 'chain')}: "
+            f"{self.folder}"
+        )
+        whole = f" ({counts.holds_whole:,} as a whole)" if counts.holds_whole else ""
+        hold = "holds" if counts.holds == 1 else "hold"
+        yield (
+            f"  {counts.refuted:,} refuted, {counts.holds:,} {hold}{whole}, {counts.unknown:,} unknown: a verdict on "
+            f"{format_percent(counts.coverage)} of the steps"
+        )
+        if counts.refuted:
+            yield f"  refuted by position: {', '.join(map(_position, counts.by_position))}"
+        if self.against is not None:
+            yield from _label_lines(self.against)
+        for fault, steps in counts.faults.items():
+            if steps:
+                yield f"  unknown, because {WHY_UNCHECKED[fault]}: {format_count(steps, 'step')}"
+
+    _shown_lines = lines
 
 
 def check_summary(storage: Storage, name: str, *, partial: bool = False) -> CheckSummary:
@@ -174,27 +194,6 @@ def _against_labels(storage: Storage, said: pl.DataFrame) -> AgainstLabels | Non
 
 def _labelled(steps: pl.DataFrame) -> Labelled:
     return Labelled(**steps.drop("verdict").sum().row(0, named=True))
-
-
-def check_lines(summary: CheckSummary) -> Iterator[str]:
-    counts = summary.counts
-    yield (
-        f"{summary.name}: checked {format_count(counts.steps, 'step')} of {format_count(counts.chains, 'chain')}: "
-        f"{summary.folder}"
-    )
-    whole = f" ({counts.holds_whole:,} as a whole)" if counts.holds_whole else ""
-    hold = "holds" if counts.holds == 1 else "hold"
-    yield (
-        f"  {counts.refuted:,} refuted, {counts.holds:,} {hold}{whole}, {counts.unknown:,} unknown: a verdict on "
-        f"{format_percent(counts.coverage)} of the steps"
-    )
-    if counts.refuted:
-        yield f"  refuted by position: {', '.join(map(_position, counts.by_position))}"
-    if summary.against is not None:
-        yield from _label_lines(summary.against)
-    for fault, steps in counts.faults.items():
-        if steps:
-            yield f"  unknown, because {WHY_UNCHECKED[fault]}: {format_count(steps, 'step')}"
 
 
 def _position(at: AtPosition) -> str:

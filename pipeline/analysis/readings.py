@@ -61,11 +61,9 @@ def reread_lines(storage: Storage, *, lock: bool) -> Iterator[str]:
         except (UsageError, StoreError, RunConflict, ValueError) as error:
             yield f"judge {name}: not read again: {error}"
             continue
-        read = f"judge {name}: {format_count(critiques, 'critique')} read again"
-        if changed:
-            yield f"{read}, {format_count(changed, 'reading')} changed; labels by consensus follow the new ones"
-        else:
-            yield f"{read}, and all say what they said before"
+        others = f"{format_count(changed, 'reading')} changed; labels by consensus follow the new ones"
+        said = others if changed else "and all say what they said before"
+        yield f"judge {name}: {format_count(critiques, 'critique')} read again, {said}"
 
 
 def _reread(judge: StoredJudge) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 import pyarrow as pa
@@ -47,7 +47,6 @@ from pipeline.witnesses.base import Witness
 Stem = tuple[tuple[str, ...], str]
 """The gold answers of a prefix's problem, and the text that precedes its completions."""
 CERTAINTY = "estimator.certainty"
-_HOW_MANY = "grader.processes"
 
 
 def relabel(config: RelabelConfig) -> RelabelResult:
@@ -65,9 +64,9 @@ def regrade(config: RegradeConfig) -> RelabelResult:
     # Before the labels: those by consensus are made from the newest readings.
     reread = tuple(reread_lines(storage, lock=config.lock))
     named = {**given_settings("grader", config.grader), **given_settings("estimator", config.estimator)}
-    named.pop(_HOW_MANY, None)
+    named.pop("grader.processes", None)
     processes = getattr(config.grader, "processes", None) or 1
-    named = {**named, "grader_version": grader_version()}
+    named["grader_version"] = grader_version()
     edited = _edited(config, named, lambda run, settings: _regrading(run, settings, processes))
     return replace(edited, notes=(*edited.notes, *reread))
 
@@ -172,14 +171,14 @@ def _write_consensus(writer: EditionWriter, units: Sequence[UnitRef], consensus:
     return (*notes, *consensus.cap_lines(learned), *advice)
 
 
+@dataclass(frozen=True, slots=True)
 class _Regrader:
     """Grades the stored texts of a unit with a checker. `before`: what stands before the steps of a chain."""
 
-    def __init__(self, run: StoredRun, checker: Checker, threads: ThreadPoolExecutor, before: str) -> None:
-        self._run = run
-        self._before = before
-        self._checker = checker
-        self._threads = threads
+    _run: StoredRun
+    _checker: Checker
+    _threads: ThreadPoolExecutor
+    _before: str
 
     def __call__(
         self, ref: UnitRef, chains: Sequence[Chain], rollouts: Sequence[pa.Table]

@@ -14,8 +14,9 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from pipeline.core.errors import Absent, StoreError, UsageError
-from pipeline.core.forecast import Forecast, Range, decode_forecast
+from pipeline.analysis.report.plan_check import plan_of
+from pipeline.core.errors import StoreError, UsageError
+from pipeline.core.forecast import Forecast, Range
 from pipeline.core.formatting import (
     WHY_NO_VERDICT,
     WHY_UNCHECKED,
@@ -23,6 +24,7 @@ from pipeline.core.formatting import (
     format_count,
     format_number,
     format_range,
+    format_verdict_counts,
     format_work,
     printable,
     status_items,
@@ -50,7 +52,6 @@ from pipeline.storage.starts import (
     FAILED,
     INTERRUPTED,
     LIMITED,
-    PLAN,
     RunCost,
     Start,
     cost_of,
@@ -169,7 +170,7 @@ def run_status(storage: Storage, now: float) -> RunStatus:
     start = condition.seen and condition.seen.start
     edition = current_edition(edition_sequence(storage), wholes)
     command_of_edition = edition_command(edition)
-    planned, fault = _planned(storage)
+    planned, fault = plan_of(storage)
     return RunStatus(
         run_dir=storage.run_dir,
         condition=condition,
@@ -234,12 +235,7 @@ def _rollouts(status: RunStatus) -> Iterator[str]:
     totals, unfinished = status.tally.totals, status.unfinished.totals
     if status.units_done:
         yield _line("work", format_work(totals))
-        yield _line(
-            "rollouts",
-            f"{totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} "
-            f"without an answer + {totals.ungraded:,} ungraded"
-            + (f" + {totals.aborted:,} aborted" if totals.aborted else ""),
-        )
+        yield _line("rollouts", f"{totals.rollouts:,} = {format_verdict_counts(totals)}")
     if totals.truncated:
         yield _line("", f"{totals.truncated:,} of them cut by sampling.max_tokens")
     if totals.too_long:
@@ -367,15 +363,6 @@ def observe_start(start: Start, now: float) -> ObservedStart:
     return ObservedStart(start=start, silent_seconds=max(0.0, now - start.at), process=process)
 
 
-def _planned(storage: Storage) -> tuple[Forecast | None, str]:
-    try:
-        return decode_forecast(storage.read(PLAN)), ""
-    except Absent:
-        return None, ""
-    except ValueError as error:
-        return None, str(error)
-
-
 def condition_of(starts: Sequence[ObservedStart], *, finished: bool, command: str = LABEL) -> RunCondition:
     """The state of a run of `command`. `starts`: in the order of time. `finished`: every unit is finished."""
     go_on = f"start `{command}` again to go on"
@@ -386,8 +373,11 @@ def condition_of(starts: Sequence[ObservedStart], *, finished: bool, command: st
         state, why = StartState.FINISHED, "all units are finished"
     elif last is None:
         state, why = StartState.UNFINISHED, f"no start gives a reason; {go_on}"
+    elif not last.start.ended and last.process is None:
+        silence = f"no heartbeat for {span(last.silent_seconds)}: the process is dead or disconnected"
+        state, why = StartState.DEAD, f"{silence}; {go_on}"
     elif not last.start.ended:
-        state, why = StartState.DEAD, f"{_silence(last)}; {go_on}"
+        state, why = StartState.DEAD, f"its process is gone; last heartbeat {span(last.silent_seconds)} ago; {go_on}"
     elif last.start.ended == INTERRUPTED:
         state, why = StartState.INTERRUPTED, f"{span(last.silent_seconds)} ago; {go_on}"
     elif last.start.ended in (FAILED, LIMITED):
@@ -403,12 +393,6 @@ def span(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {name}"
     return f"{max(0.0, seconds):.0f} s"
-
-
-def _silence(last: ObservedStart) -> str:
-    if last.process is None:
-        return f"no heartbeat for {span(last.silent_seconds)}: the process is dead or disconnected"
-    return f"its process is gone; last heartbeat {span(last.silent_seconds)} ago"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,7 +254,7 @@ def _checking_estimate(config: CheckRunConfig) -> Iterator[str]:
 
 
 def _checking_ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> bool:
-    from pipeline.analysis.checks import check_lines, check_summary
+    from pipeline.analysis.checks import check_summary
     from pipeline.storage.location import storage_at
 
     seen = 0
@@ -262,7 +262,7 @@ def _checking_ended(config: CheckRunConfig, found: "Mapping[str, Summary]") -> b
         for name, each in found.items():
             summary = check_summary(storage_at(config.run_dir), name, partial=config.partial)
             seen += summary.counts.seen
-            write_lines(check_lines(summary))
+            write_lines(summary.lines())
             made = format_count(each.added["chains"], "chain")
             write_lines(ending_lines(each, made, (each.added["steps"], "{:,.0f} steps/s")))
     return seen > 0

@@ -124,6 +124,13 @@ def format_work(totals: Totals) -> str:
     )
 
 
+def format_verdict_counts(totals: Totals) -> str:
+    """What became of all rollouts, as a sum."""
+    text = f"{totals.correct:,} correct + {totals.incorrect:,} incorrect + {totals.no_answer:,} without an answer"
+    aborted = f" + {totals.aborted:,} aborted" if totals.aborted else ""
+    return f"{text} + {totals.ungraded:,} ungraded{aborted}"
+
+
 def format_unfinished(unfinished: int, units: int) -> str:
     """How many units of a run are unfinished, as a clause."""
     return f"{unfinished:,} of {format_count(units, 'unit')} {'is' if unfinished == 1 else 'are'} unfinished"

@@ -19,7 +19,6 @@ _FEW = 5
 TEXT: Final = "#a10005"
 MUTED: Final = "#a10006"
 LINE: Final = "#a10007"
-SURFACE: Final = "#a10008"
 PLACEHOLDERS = {
     Colour.right.value: "#a10001",
     Colour.wrong.value: "#a10002",
@@ -28,10 +27,9 @@ PLACEHOLDERS = {
     Colour.text.value: TEXT,
     "muted": MUTED,
     "line": LINE,
-    "surface": SURFACE,
+    "surface": "#a10008",
 }
 """Colours of the page's theme by name, as they stand in a chart until it is drawn."""
-_ACCENT = PLACEHOLDERS["accent"]
 _UNIT = alt.Scale(domain=[0, 1])
 _TENTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
@@ -147,7 +145,7 @@ def _points(chart: Chart) -> "Drawn":
 def _heat(chart: Chart) -> "Drawn":
     opacity = alt.Opacity("weight:Q", scale=alt.Scale(type="log", range=[0.12, 1]), legend=None)
     x, y = _axis(alt.X, "x", chart.x), _axis(alt.Y, "y", chart.y)
-    cells = _base(chart).mark_rect(fill=_ACCENT, stroke=LINE, strokeWidth=0.5)
+    cells = _base(chart).mark_rect(fill=PLACEHOLDERS["accent"], stroke=LINE, strokeWidth=0.5)
     return [cells.encode(x=x, x2="x_end:Q", y=y, y2="y_end:Q", opacity=opacity), *_against(chart)], _LARGE
 
 

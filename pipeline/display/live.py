@@ -9,7 +9,6 @@ as while a large model is downloaded and loaded.
 
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -64,9 +63,7 @@ class LiveView:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live:
             self._live.stop()
 
@@ -129,13 +126,12 @@ def panel(
     table.add_column()
     for name, outcome in status_items(status, pace, price):
         table.add_row(name, Text(outcome))
+    cells = min(BAR, width // 3)
     if policy:
         table.add_row("policy", Text(printable(policy)))
-        table.add_row("", Text(_moving_bar(seconds, cells=min(BAR, width // 3))))
+        table.add_row("", Text(_moving_bar(seconds, cells=cells)))
     if status.rollouts_expected:
-        table.add_row(
-            "done", Text(_progress_bar(status.rollouts / status.rollouts_expected, cells=min(BAR, width // 3)))
-        )
+        table.add_row("done", Text(_progress_bar(status.rollouts / status.rollouts_expected, cells=cells)))
     outer = min(PANEL_WIDTH, max(width - 1, 1))
     title = Text(f"{printable(status.stage)} {format_duration(seconds)}")
     # A long title would widen the panel.

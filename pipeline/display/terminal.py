@@ -88,9 +88,5 @@ def _as_rich(table: Table) -> RichTable:
         else:
             made.add_column(head, justify="left" if at < table.words else "right", no_wrap=True)
     for row in table.rows:
-        made.add_row(*(Text(plain_lines(cell), style=_style(table, cell)) for cell in row))
+        made.add_row(*(Text(plain_lines(cell), style=_STYLES[table.colours.get(cell, Colour.text)]) for cell in row))
     return made
-
-
-def _style(table: Table, cell: str) -> str:
-    return _STYLES[table.colours[cell]] if cell in table.colours else ""

@@ -39,7 +39,7 @@ def rejects(storage: Storage) -> list[str]:
     from pipeline.analysis.report.run_data import rejected_rows
     from pipeline.analysis.report.run_lines import SHOWN_REJECTS, reject_lines
 
-    return reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir)
+    return list(reject_lines(rejected_rows(storage, SHOWN_REJECTS), storage.run_dir))
 
 
 def run_lines(run: StoredRun, summary: Summary, labels: pl.LazyFrame | None) -> Iterator[str]:

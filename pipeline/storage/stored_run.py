@@ -137,7 +137,7 @@ class StoredTask:
         """The same without the units."""
         return (frame for _, frame in self.unit_frames(table, columns))
 
-    def rows(self, table: Table[Any], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def rows(self, table: Table[Any], columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
         """The same row by row, as dicts of column name -> value."""
         for frame in self.frames(table, columns):
             yield from frame.iter_rows(named=True)

@@ -348,8 +348,7 @@ def test_the_tree_of_a_problem_says_what_was_promoted(grown_to: Callable[[int], 
 
 def test_a_report_counts_a_promoted_prefix_once(run: Path) -> None:
     def read() -> tuple[aggregates.Step, Totals, list[str]]:
-        storage = storage_at(str(run / "run"))
-        found = load_run_data(storage, stored_run(storage), None)
+        found = load_run_data(stored_run(storage_at(str(run / "run"))), None)
         return aggregates.in_all(found.steps), found.totals, str(Run(run / "run")).splitlines()
 
     before, totals_before, _ = read()

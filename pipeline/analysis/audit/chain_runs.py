@@ -4,7 +4,8 @@ Each vote, step or chain has one row, rows are possible ones, and critiques are 
 verifier and no scorer again. Memory grows with the number of chains, not with their texts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,11 +13,10 @@ from pipeline.analysis.audit.findings import Check, Finding, Words
 from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit, rows_of
 from pipeline.analysis.readings import Reader, reader_of
 from pipeline.config.choices import Aggregation
-from pipeline.config.recorded_settings import Settings
 from pipeline.core.errors import UsageError
 from pipeline.core.ids import critique_id
 from pipeline.core.records import Reading, Tally
-from pipeline.core.tables import CHAINS, CRITIQUES, FINDINGS, READINGS, SCORES, readings_of
+from pipeline.core.tables import CHAINS, CRITIQUES, READINGS, SCORES, readings_of
 from pipeline.scorers.chain_scores import chain_score
 from pipeline.storage.commits import Commit
 from pipeline.storage.editions import current_shards
@@ -61,29 +61,26 @@ class JudgeAudit(RunAudit):
             fault = f"names a judge that cannot be used here ({error})"
             self.ledger.fault(Check.SETTINGS, NAME, fault, "install it, or restore the file")
 
-    def tally(self, tables: Tables) -> Tally:
-        return sum((critique_tally(table, self._votes) for table in tables[CRITIQUES.name]), Tally())
+    def table_tally(self, table: pa.Table, /) -> Tally:
+        return critique_tally(table, self._votes)
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        yield from self.findings(unit, self._vote_faults(unit.rows, tables[CRITIQUES.name]))
+        yield from super().faults(unit, tables)
         if tables[CRITIQUES.name] and self._reader is not None:
             yield from self._reading_faults(unit, pa.concat_tables(tables[CRITIQUES.name]), self._reader)
 
     def edition_faults(self, commit: Commit) -> Iterator[Finding]:
         return iter(())
 
-    def _vote_faults(self, chains: pa.Table, named: Sequence[pa.Table]) -> Iterator[str]:
+    def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
         """Each vote of each chain is there once, with the right ids."""
-        wanted = {
-            (row, vote): (chain, problem, critique_id(self._name, chain, vote), self._name)
+        wanted = (
+            (row, vote, chain, problem, critique_id(self._name, chain, vote), self._name)
             for row, chain, problem in rows_of([chains], "row", "chain_id", "problem_id")
             for vote in range(self._votes)
-        }
-        for row, vote, *ids in rows_of(named, "row", "vote", "chain_id", "problem_id", "critique_id", "judge"):
-            if wanted.pop((row, vote), None) != tuple(ids):
-                yield f"vote {vote} on chain {ids[0]} is there twice, or is none of the unit's"
-        for (_, vote), (chain, *_) in wanted.items():
-            yield f"vote {vote} on chain {chain} is missing"
+        )
+        found = rows_of(results, "row", "vote", "chain_id", "problem_id", "critique_id", "judge")
+        return _each_once(wanted, found, 2, "vote {1} on chain {2}")
 
     def _reading_faults(self, unit: Unit, critiques: pa.Table, reader: Reader) -> Iterator[Finding]:
         """The newest readings are those that the texts have now."""
@@ -125,11 +122,24 @@ class CheckAudit(RunAudit):
     elsewhere = "move the folder away and check again"
     source = "the findings have"
 
-    def tally(self, tables: Tables) -> Tally:
-        return sum(map(finding_tally, tables[FINDINGS.name]), Tally())
+    table_tally = staticmethod(finding_tally)
 
-    def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        return self.findings(unit, _finding_faults(unit.rows, tables[FINDINGS.name], self.settings))
+    def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
+        """Each step of each chain has one finding, with the right ids. A verdict has evidence, and a step that was not looked
+        at has none."""
+        wanted = (
+            (row, at, chain, problem, self.settings.get("verifier.kind"))
+            for row, chain, problem, steps in rows_of([chains], "row", "chain_id", "problem_id", "steps")
+            for at in range(1, len(steps) + 1)
+        )
+        found = rows_of(results, "row", "step_index", "chain_id", "problem_id", "verifier")
+        yield from _each_once(wanted, found, 2, "the finding on step {1} of chain {2}")
+        said = rows_of(results, "chain_id", "step_index", "verdict", "covers", "evidence", "fault")
+        for chain, at, verdict, covers, evidence, fault in said:
+            known = verdict in set(StepVerdict) and covers in set(Covers) and fault in _FAULTS
+            says = verdict != StepVerdict.UNKNOWN
+            if not known or (says and (fault is not None or not evidence)):
+                yield f"the finding on step {at} of chain {chain} is impossible: {verdict}, {covers}, fault {fault}"
 
 
 class ScoreAudit(RunAudit):
@@ -148,46 +158,28 @@ class ScoreAudit(RunAudit):
     elsewhere = "score into another folder"
     source = "the scores have"
 
-    def tally(self, tables: Tables) -> Tally:
-        return sum(map(score_tally, tables[SCORES.name]), Tally())
+    table_tally = staticmethod(score_tally)
 
-    def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-        return self.findings(unit, _score_faults(unit.rows, tables[SCORES.name], self.settings))
-
-
-def _finding_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:
-    """Each step of each chain has one finding, with the right ids. A verdict has evidence, and a step that was not looked at
-    has none."""
-    wanted = {
-        (row, at): (chain, problem, settings.get("verifier.kind"))
-        for row, chain, problem, steps in rows_of([chains], "row", "chain_id", "problem_id", "steps")
-        for at in range(1, len(steps) + 1)
-    }
-    for row, at, *ids in rows_of(named, "row", "step_index", "chain_id", "problem_id", "verifier"):
-        if wanted.pop((row, at), None) != tuple(ids):
-            yield f"the finding on step {at} of chain {ids[0]} is there twice, or is none of the unit's"
-    for (_, at), (chain, *_) in wanted.items():
-        yield f"the finding on step {at} of chain {chain} is missing"
-    for chain, at, verdict, covers, evidence, fault in rows_of(
-        named, "chain_id", "step_index", "verdict", "covers", "evidence", "fault"
-    ):
-        known = verdict in set(StepVerdict) and covers in set(Covers) and fault in _FAULTS
-        says = verdict != StepVerdict.UNKNOWN
-        if not known or (says and (fault is not None or not evidence)):
-            yield f"the finding on step {at} of chain {chain} is impossible: {verdict}, {covers}, fault {fault}"
+    def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
+        """Each chain has one row, with its texts. Its scores follow from those of its steps."""
+        yield from _each_once(rows_of([chains], *_OF_CHAIN), rows_of(results, *_OF_CHAIN), 1, "the score of chain {1}")
+        aggregations = [*Aggregation, Aggregation(self.settings.get("aggregation"))]
+        names = [*(f"score_{each.value}" for each in Aggregation), "score"]
+        for chain, steps, scores, n_scored, *said in rows_of(
+            results, "chain_id", "steps", "step_scores", "n_scored", *names
+        ):
+            follow = n_scored == sum(score is not None for score in scores) and len(scores) == len(steps)
+            if not follow or said != [chain_score(scores, each) for each in aggregations]:
+                yield f"the scores of chain {chain} do not follow from those of its steps"
 
 
-def _score_faults(chains: pa.Table, named: Sequence[pa.Table], settings: Settings) -> Iterator[str]:
-    """Each chain has one row, with its texts. Its scores follow from those of its steps."""
-    wanted = {row[0]: row for row in rows_of([chains], *_OF_CHAIN)}
-    for row in rows_of(named, *_OF_CHAIN):
-        if wanted.pop(row[0], None) != row:
-            yield f"the score of chain {row[1]} is there twice, or is none of the unit's"
-    for row in wanted.values():
-        yield f"the score of chain {row[1]} is missing"
-    aggregations = [*Aggregation, Aggregation(settings.get("aggregation"))]
-    names = [*(f"score_{each.value}" for each in Aggregation), "score"]
-    for chain, steps, scores, n_scored, *said in rows_of(named, "chain_id", "steps", "step_scores", "n_scored", *names):
-        follow = n_scored == sum(score is not None for score in scores) and len(scores) == len(steps)
-        if not follow or said != [chain_score(scores, each) for each in aggregations]:
-            yield f"the scores of chain {chain} do not follow from those of its steps"
+def _each_once(
+    wanted: Iterable[tuple[Any, ...]], found: Iterable[tuple[Any, ...]], keys: int, name: str
+) -> Iterator[str]:
+    """Rows that are not there exactly once. The first `keys` columns identify a row; `name` is a template of what it is."""
+    missing = {row[:keys]: row for row in wanted}
+    for row in found:
+        if missing.pop(row[:keys], None) != row:
+            yield f"{name.format(*row)} is there twice, or is none of the unit's"
+    for row in missing.values():
+        yield f"{name.format(*row)} is missing"

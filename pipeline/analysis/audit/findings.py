@@ -156,9 +156,6 @@ class AuditReport(Shown):
     def _all_parts(self) -> "Iterator[AuditReport]":
         return (part for parts in self.parts.values() for part in parts)
 
-    def _shown_lines(self) -> Iterator[str]:
-        return self.lines()
-
     def lines(self) -> Iterator[str]:
         """The printed lines: counts, then garbage and foreign files, then faults and unfinished units, or `sound`.
 
@@ -194,6 +191,8 @@ class AuditReport(Shown):
             with_parts = [f"its {format_count(len(parts), name)}" for name, parts in self.parts.items() if parts]
             said = f"{listed(['the run', *with_parts])} are finished" if with_parts else words.sound
             yield f"sound      {said} and nothing is wrong"
+
+    _shown_lines = lines
 
 
 def _indented(names: Sequence[str]) -> Iterator[str]:

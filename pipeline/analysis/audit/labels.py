@@ -6,7 +6,7 @@ log. It does not check whether verdicts and outcomes are correct; `regrade` does
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
@@ -14,21 +14,10 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.analysis.audit import invariants
 from pipeline.analysis.audit.consensus import ConsensusProof
 from pipeline.analysis.audit.findings import Check, Finding, Words, findings, tally_faults
-from pipeline.analysis.audit.invariants import (
-    LoggedId,
-    Measurement,
-    alike,
-    draw_faults,
-    expected_chains,
-    id_faults,
-    missing_work_faults,
-    promotion_faults,
-    sampled_prefixes,
-    surplus_faults,
-    totals_of,
-)
+from pipeline.analysis.audit.invariants import LoggedId, Measurement
 from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit, rows_of
 from pipeline.analysis.consensus import TABLE as RELIABILITIES
 from pipeline.config.consensus import is_consensus
@@ -183,7 +172,7 @@ class LabelAudit(RunAudit):
         stored = _Stored.of(unit)
         rows, chains = _expected(unit, stored)
         wrong = [
-            *draw_faults(unit.rows, stored.drawn, stored.rejected, self._solutions),
+            *invariants.draw_faults(unit.rows, stored.drawn, stored.rejected, self._solutions),
             *_chain_faults(rows, chains, stored.chains),
         ]
         self.ledger.looked_at[Check.LABELS] += len(chains)
@@ -204,10 +193,10 @@ class LabelAudit(RunAudit):
         self, unit: Unit, stored: "_Stored", rows: Rows, outcomes: Mapping[str, RolloutOutcome]
     ) -> Iterator[Finding]:
         own = [(row, chain) for row, chain in zip(rows, stored.chains, strict=True) if row is not None]
-        asked = sampled_prefixes(own)
+        asked = invariants.sampled_prefixes(own)
         ends = {chain.prefix_ids[-1] for _, chain in own} - asked.keys()
         promoted = {grown_id(each, len(each.ends)): each.rollouts for each in stored.promotions}
-        logged = list(_logged(stored.rollouts))
+        logged = [LoggedId(*row) for row in rows_of(stored.rollouts, *LoggedId._fields)]
         self.ledger.looked_at[Check.ROLLOUTS] += len(logged)
         target = unit.whole.unit_target.rollouts
         sampled = {outcome.prefix_id for outcome in outcomes.values()}
@@ -221,16 +210,18 @@ class LabelAudit(RunAudit):
         unpromoted = [row for row in logged if row.prefix_id not in promoted]
         shapes = [chain.shape for _, chain in own]
         wrong = [
-            *id_faults(unpromoted, asked, stored.too_long, self._estimator.rollout_range(target), spare=ends),
+            *invariants.id_faults(
+                unpromoted, asked, stored.too_long, self._estimator.rollout_range(target), spare=ends
+            ),
             *_promoted_faults(stored, promoted, logged),
-            *missing_work_faults(shapes, trials, without, target, self._estimator),
-            *(() if stored.mended else surplus_faults(not_promoted, self._estimator)),
+            *invariants.missing_work_faults(shapes, trials, without, target, self._estimator),
+            *(() if stored.mended else invariants.surplus_faults(not_promoted, self._estimator)),
             *_later_faults(stored.later, outcomes),
             *_token_faults(stored.rollouts),
         ]
         yield from self.findings(unit, wrong)
         counted = replace(
-            totals_of(stored.chains, outcomes.values(), stored.drawn),
+            invariants.totals_of(stored.chains, outcomes.values(), stored.drawn),
             used=-len(stored.rejected),
             rejected=len(stored.rejected),
             prefixes=len({*asked, *promoted}),
@@ -362,18 +353,24 @@ def _promoted_faults(stored: _Stored, promoted: Mapping[str, int], logged: Seque
         return
     known = {prefix for each in stored.chains for prefix in (each.root_prefix_id, *each.prefix_ids)}
     wanted = {rollout for each in stored.promotions for rollout in (each.rollout_id, *each.passed)}
-    yield from promotion_faults(stored.promotions, known, _written(stored.rollouts, wanted))
+    with_tokens = (table for table in stored.rollouts if TOKEN_IDS in table.column_names)
+    written = {
+        rollout: (prefix, text, ids)
+        for rollout, prefix, text, ids in rows_of(with_tokens, "rollout_id", "prefix_id", "text", TOKEN_IDS)
+        if rollout in wanted
+    }
+    yield from invariants.promotion_faults(stored.promotions, known, written)
     for rollouts in dict.fromkeys(promoted.values()):
         asked: dict[str, list[Measurement]] = {prefix: [] for prefix, most in promoted.items() if most == rollouts}
         mine = [row for row in logged if row.prefix_id in asked]
-        yield from id_faults(mine, asked, {}, RolloutRange(least=rollouts, most=rollouts))
+        yield from invariants.id_faults(mine, asked, {}, RolloutRange(least=rollouts, most=rollouts))
         for prefix in asked.keys() - {row.prefix_id for row in mine}:
             yield f"promoted prefix {prefix} has no rollout"
 
 
 def _expected(unit: Unit, stored: _Stored) -> tuple[Rows, Sequence[Chain]]:
     """The chains that the labels of a unit must have, and their rows."""
-    given = list(expected_chains(unit.rows, stored.drawn, stored.rejected))
+    given = list(invariants.expected_chains(unit.rows, stored.drawn, stored.rejected))
     rows, chains = [row for row, _ in given], [chain for _, chain in given]
     if not stored.promotions and not unit.whole.unit_target.growths:
         return rows, chains
@@ -403,14 +400,9 @@ def _outcome_faults(rows: Rows, stored: Sequence[Chain]) -> Iterator[str]:
             )
 
 
-def _logged(rollouts: Sequence[pa.Table]) -> Iterator[LoggedId]:
-    return map(LoggedId._make, rows_of(rollouts, *LoggedId._fields))
-
-
 def _later_faults(later: Sequence[pa.Table], rollout_outcomes: Mapping[str, RolloutOutcome]) -> Iterator[str]:
     """Faults of rollouts committed after the whole record. They begin an extension, so none may exist already."""
-    found = Counter(row.rollout_id for row in _logged(later))
-    for rollout, count in found.items():
+    for rollout, count in Counter(rollout for (rollout,) in rows_of(later, "rollout_id")).items():
         if count > 1 or rollout in rollout_outcomes:
             yield f"rollout {rollout} is stored {count + (rollout in rollout_outcomes)} times"
 
@@ -425,16 +417,6 @@ def _token_faults(rollouts: Sequence[pa.Table]) -> Iterator[str]:
                     yield f"rollout {rollout} has {tokens} tokens, but {stored} are stored"
 
 
-def _written(rollouts: Sequence[pa.Table], wanted: Collection[str]) -> dict[str, tuple[str, str, Sequence[int]]]:
-    """Rollout id -> prefix, text and tokens, of some rollouts."""
-    with_tokens = (table for table in rollouts if TOKEN_IDS in table.column_names)
-    return {
-        rollout: (prefix, text, ids)
-        for rollout, prefix, text, ids in rows_of(with_tokens, "rollout_id", "prefix_id", "text", TOKEN_IDS)
-        if rollout in wanted
-    }
-
-
 def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:
     if stored.equals(computed.select(stored.column_names)):
         return
@@ -444,7 +426,7 @@ def _label_faults(stored: pa.Table, computed: pa.Table) -> Iterator[str]:
         wrong = [
             name
             for name, (left, right) in zip(differing, cells, strict=True)
-            if not alike(left.as_py(), right.as_py(), abs_tol=_LAST_DIGITS)
+            if not invariants.alike(left.as_py(), right.as_py(), abs_tol=_LAST_DIGITS)
         ]
         if wrong:
             yield f"the labels of chain {chain_id} differ from those computed from the log, in {', '.join(wrong)}"

@@ -8,7 +8,6 @@ their names; so are those that are not in the folder where they belong.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -45,20 +44,13 @@ from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 from pipeline.storage.unit_files import FLUSHED
 
-_NEEDLESS = "remove it: nothing needs it any more"
+Content = tuple[Sequence[pa.Table], Mapping[str, str]]
+"""The row groups of a file and its notes."""
 
 
 def _folders() -> tuple[str, ...]:
     """Those of all tables that are known now, a plug-in's too, and of parts."""
     return (*TABLES, FLUSHED, ASIDE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """The row groups of a file and its notes."""
-
-    groups: Sequence[pa.Table]
-    notes: Mapping[str, str]
 
 
 class Ledger:
@@ -136,13 +128,13 @@ class Ledger:
     def table(self, shard: ShardRecord, remedy: str) -> pa.Table | None:
         """All rows of a file that must exist. None, and a finding, if it is not what was committed."""
         content = self.content(shard, remedy)
-        return None if content is None else pa.concat_tables(content.groups)
+        return None if content is None else pa.concat_tables(content[0])
 
     def superseded_table(self, shard: ShardRecord) -> pa.Table | None:
         """All rows of a file that may have been pruned. None if it was pruned. None, and a finding, if it is damaged."""
         self.superseded.add(shard.file)
-        content = self._checked(shard, _NEEDLESS, may_lack=True)
-        return None if content is None else pa.concat_tables(content.groups)
+        content = self._checked(shard, "remove it: nothing needs it any more", may_lack=True)
+        return None if content is None else pa.concat_tables(content[0])
 
     def replaced(self, shards: Iterable[ShardRecord], sequence: RecordSequence) -> None:
         """Check files of a record that a later one of the sequence has replaced."""
@@ -172,7 +164,7 @@ class Ledger:
         if fault:
             self.fault(Check.FILES, shard.file, fault, remedy)
             return None
-        return Content(groups=groups, notes=notes_of(file))
+        return groups, notes_of(file)
 
     def orphans(self, current: Collection[str] | None, parts: Collection[str]) -> Orphans:
         """Files in the directory that are no records and that were not needed. Needed ones of a finished run that are in the

@@ -83,11 +83,13 @@ class SearchAudit(RunAudit):
             # Made of rows as they are: a word that is none of its vocabulary is a fault of its own.
             samples = [SampleAnswer(**row) for row in of[SAMPLES.name]]
             scores = [ScoreAnswer(**row) for row in of[STEP_SCORES.name]]
-            nodes = known_nodes(problem, samples)
-            scored = score_faults(problem, scores, nodes, calibrated=self._calibrated)
+            nodes = _known_nodes(problem, samples)
+            depths = {node.prefix_id: node.depth for node in nodes.values() if node.depth}
+            sampled = [(each.sample_id, _sample_faults(problem, each, nodes)) for each in samples]
+            scored = [(each.prefix_id, _score_faults(each, depths, self._calibrated)) for each in scores]
             wrong = [
-                *self.findings(unit, sample_faults(problem, samples, nodes), Check.SAMPLES),
-                *self.findings(unit, scored, Check.STEP_SCORES),
+                *self.findings(unit, _named("sample", problem, sampled), Check.SAMPLES),
+                *self.findings(unit, _named("the score of prefix", problem, scored), Check.STEP_SCORES),
             ]
             yield from wrong
             if self._search is not None and not wrong:
@@ -151,39 +153,26 @@ _UNGRADED = (Finish.ENGINE_FAILED, Finish.ABORT)
 """How a sample ends whose text is not graded."""
 
 
-def known_nodes(problem: ChainText, samples: Sequence[SampleAnswer]) -> dict[str, Node]:
+def _known_nodes(problem: ChainText, samples: Sequence[SampleAnswer]) -> dict[str, Node]:
     """The nodes of the problem, its chain and its samples, by id."""
     first = first_nodes(problem)
     made = (node for _, nodes in followed(problem, first, samples) for node in nodes)
     return {node.node_id: node for node in (*first, *made)}
 
 
-def sample_faults(problem: ChainText, samples: Sequence[SampleAnswer], known: Mapping[str, Node]) -> Iterator[str]:
-    """The faults in the samples of one problem, whose words may be none of their vocabularies."""
+def _named(noun: str, problem: ChainText, found: Sequence[tuple[str, Iterator[str]]]) -> Iterator[str]:
+    """The faults of samples or scores of a problem, given with their ids, of which each may be there once."""
     about = f"of problem {problem.problem_id}"
-    for each, count in Counter(sample.sample_id for sample in samples).items():
+    for each, count in Counter(name for name, _ in found).items():
         if count > 1:
-            yield f"sample {each} {about} is there {count} times"
-    for sample in samples:
-        for fault in _sample_faults(problem, sample, known):
-            yield f"sample {sample.sample_id} {about} {fault}"
-
-
-def score_faults(
-    problem: ChainText, scores: Sequence[ScoreAnswer], known: Mapping[str, Node], *, calibrated: bool
-) -> Iterator[str]:
-    """The faults in the scores of one problem. `calibrated`: scores may differ from raw scores."""
-    about = f"of problem {problem.problem_id}"
-    depths = {node.prefix_id: node.depth for node in known.values() if node.depth}
-    for each, count in Counter(score.prefix_id for score in scores).items():
-        if count > 1:
-            yield f"the score of prefix {each} {about} is there {count} times"
-    for score in scores:
-        for fault in _score_faults(score, depths, calibrated):
-            yield f"the score of prefix {score.prefix_id} {about} {fault}"
+            yield f"{noun} {each} {about} is there {count} times"
+    for each, faults in found:
+        for fault in faults:
+            yield f"{noun} {each} {about} {fault}"
 
 
 def _sample_faults(problem: ChainText, sample: SampleAnswer, known: Mapping[str, Node]) -> Iterator[str]:
+    """The faults of a sample, whose words may be none of their vocabularies."""
     if sample.finish not in list(Finish):
         yield f"ended by {sample.finish!r:.60}, which is no way to end"
     if sample.verdict is not None and sample.verdict not in list(Verdict):
@@ -243,6 +232,7 @@ def _answer_faults(problem: ChainText, sample: SampleAnswer) -> Iterator[str]:
 
 
 def _score_faults(score: ScoreAnswer, depths: Mapping[str, int], calibrated: bool) -> Iterator[str]:
+    """`calibrated`: scores may differ from raw scores."""
     depth = depths.get(score.prefix_id)
     if depth is None:
         yield "is of no known beginning of a chain"

@@ -3,10 +3,12 @@
 Each row is of a chain of the run, and has what the task itself knows of its rows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from pipeline.analysis.audit.findings import Check, Finding, Words
+import pyarrow as pa
+
+from pipeline.analysis.audit.findings import Check, Words
 from pipeline.analysis.audit.walk import Run, RunAudit, Tables, Unit
 from pipeline.core.errors import PluginError
 from pipeline.core.records import Tally
@@ -48,31 +50,25 @@ def _audit_of(name: str, task: Any) -> type[RunAudit]:
             run.ledger.fault(Check.SETTINGS, NAME, f"names {was}, but here is {now}", "install the recorded version")
             return None
 
-        def tally(self, tables: Tables) -> Tally:
-            return sum(map(row_tally, tables[table]), Tally())
+        table_tally = staticmethod(row_tally)
 
         def whole_tally(self, unit: Unit, tables: Tables) -> Tally:
             return Tally(self.tally(tables), chains=unit.rows.num_rows)
 
-        def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
-            return self.findings(unit, _faults(task, unit, tables))
+        def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
+            known = {chain.row: chain for chain in CHAINS.from_table(chains)}
+            rows: dict[int, list[Any]] = {row: [] for row in known}
+            for record in (record for each in results for record in task.table.from_table(each)):
+                if record.row not in known or record.chain_id != known[record.row].chain_id:
+                    yield f"a row of chain {record.chain_id} is none of the unit's"
+                else:
+                    rows[record.row].append(record)
+            for row, chain in known.items():
+                try:
+                    with TASKS.blame(name, "faults"):
+                        found = list(task.faults(chain, rows[row]))
+                except PluginError as error:
+                    found = [f"cannot be audited: {error}"]
+                yield from (f"chain {chain.chain_id} {fault}" for fault in found)
 
     return TaskAudit
-
-
-def _faults(task: Any, unit: Unit, tables: Tables) -> Iterator[str]:
-    chains = {chain.row: chain for chain in CHAINS.from_table(unit.rows)}
-    rows: dict[int, list[Any]] = {row: [] for row in chains}
-    for each in tables[task.table.name]:
-        for record in task.table.from_table(each):
-            if record.row not in chains or record.chain_id != chains[record.row].chain_id:
-                yield f"a row of chain {record.chain_id} is none of the unit's"
-            else:
-                rows[record.row].append(record)
-    for row, chain in chains.items():
-        try:
-            with TASKS.blame(task.name, "faults"):
-                found = list(task.faults(chain, rows[row]))
-        except PluginError as error:
-            found = [f"cannot be audited: {error}"]
-        yield from (f"chain {chain.chain_id} {fault}" for fault in found)

@@ -8,7 +8,7 @@ files that nothing needs.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -114,6 +114,10 @@ class RunAudit:
 
     def tally(self, tables: Tables) -> Tally:
         """The counts of the results in the files of a record."""
+        return sum(map(self.table_tally, tables[self.check]), Tally())
+
+    def table_tally(self, table: pa.Table, /) -> Tally:
+        """The counts of the results in a file."""
         raise NotImplementedError
 
     def whole_tally(self, unit: Unit, tables: Tables) -> Tally:
@@ -122,6 +126,10 @@ class RunAudit:
 
     def faults(self, unit: Unit, tables: Tables) -> Iterator[Finding]:
         """The faults of the results of a unit. `tables`: those that its whole record names."""
+        return self.findings(unit, self.result_faults(unit.rows, tables[self.check]))
+
+    def result_faults(self, chains: pa.Table, results: Sequence[pa.Table]) -> Iterator[str]:
+        """What is wrong with the results of these chains, as texts."""
         raise NotImplementedError
 
     def findings(self, unit: Unit, faults: Iterable[str], check: str = "") -> Iterator[Finding]:
@@ -283,20 +291,22 @@ class _Walk:
             content = ledger.content(shard, remedy)
             if content is None:
                 self._intact = False
-            elif shard.table != own.table:
-                rejected += sum(group.num_rows for group in content.groups)
-            else:
-                unit_ids: list[str] = json.loads(content.notes.get(UNITS, "[]"))
-                if len(unit_ids) != len(content.groups):
-                    fault = f"does not say which units its {own.table} are"
-                    ledger.fault(Check.ROWS, shard.file, fault, remedy)
-                    self._intact = False
-                    continue
-                for unit_id, group in zip(unit_ids, content.groups, strict=True):
-                    rows = own.rows(group, content.notes)
-                    ledger.findings += own.row_faults(unit_id, rows, used, shard.file)
-                    used += group.num_rows
-                    yield unit_id, rows
+                continue
+            groups, notes = content
+            if shard.table != own.table:
+                rejected += sum(group.num_rows for group in groups)
+                continue
+            unit_ids: list[str] = json.loads(notes.get(UNITS, "[]"))
+            if len(unit_ids) != len(groups):
+                fault = f"does not say which units its {own.table} are"
+                ledger.fault(Check.ROWS, shard.file, fault, remedy)
+                self._intact = False
+                continue
+            for unit_id, group in zip(unit_ids, groups, strict=True):
+                rows = own.rows(group, notes)
+                ledger.findings += own.row_faults(unit_id, rows, used, shard.file)
+                used += group.num_rows
+                yield unit_id, rows
         ledger.looked_at[Check.ROWS] += used + rejected
         if self._intact and (fault := own.count_fault(staged.totals, used, rejected)):
             ledger.fault(Check.ROWS, commit_name(staged), fault, f"move it away and {own.words.resume}")

@@ -38,7 +38,6 @@ from pipeline.storage.units import write_units
 
 ROLLOUTS = 4_000
 """About the largest number of rollouts of a pilot. It uses only some chains of a problem with many chains."""
-_OWNERS = ("rollout_id", "problem_id")
 UNKNOWN_SD = 0.3
 """The sd of a value that is not measured."""
 SPEED_MARGIN = 1.1
@@ -175,7 +174,7 @@ class _Log:
         for _, table in run.tables(LOG):
             known = rollout_outcomes(table)
             self.outcomes += known.values()
-            for rollout, problem in zip(*(table[key].to_pylist() for key in _OWNERS), strict=True):
+            for rollout, problem in zip(*(table[key].to_pylist() for key in ("rollout_id", "problem_id")), strict=True):
                 self.rollouts[problem] += 1
                 self.tokens[problem] += known[rollout].n_tokens
         for _, table in run.tables(SOLUTIONS):
@@ -222,11 +221,9 @@ def _speed(summary: Summary) -> Range | None:
     generated = summary.now.tokens
     if not generated or seconds <= 0:
         return None
-    overall = generated / seconds
-    full = overall
+    overall = full = generated / seconds
     if summary.throughput is not None:
-        full = summary.throughput.tokens_per_second / max(1 - summary.throughput.idle, 0.01)
-    full = max(full, overall)
+        full = max(full, summary.throughput.tokens_per_second / max(1 - summary.throughput.idle, 0.01))
     return Range(low=overall / SPEED_MARGIN, expected=(overall * full) ** 0.5, high=full * SPEED_MARGIN)
 
 

@@ -1,6 +1,7 @@
 """A plan as the terminal shows it."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pipeline.core.forecast import Cost, Forecast, Pilot, PlannedWork, Range, StartCost
@@ -9,6 +10,7 @@ from pipeline.core.progress import SECONDS_PER_HOUR
 from pipeline.display.document import Part, Table
 
 _SHOWN_UNFIT = 5
+_hours: Callable[[float], str] = partial(format_number, digits=2)
 
 
 def plan_parts(forecast: Forecast, written: Path, proposal: str = "") -> Iterator[Part]:
@@ -37,44 +39,42 @@ def _devices(forecast: Forecast) -> str:
     return f"; {format_count(forecast.gpus, 'device')}{price}"
 
 
-def _input_lines(planned: PlannedWork) -> list[str]:
+def _input_lines(planned: PlannedWork) -> Iterator[str]:
     about = "about " if planned.chains_drawn else ""
-    lines = [f"rows      {planned.rows:,} read = {planned.used:,} used + {planned.rejected:,} rejected"]
+    yield f"rows      {planned.rows:,} read = {planned.used:,} used + {planned.rejected:,} rejected"
     if planned.rejects:
-        lines.append("          " + ", ".join(f"{count:,} {reason}" for reason, count in planned.rejects.items()))
-    lines.append(
+        yield "          " + ", ".join(f"{count:,} {reason}" for reason, count in planned.rejects.items())
+    yield (
         f"work      {format_count(planned.problems, 'problem')}, {about}{format_count(planned.chains, 'chain')}, "
         f"{format_count(planned.steps, 'step')}, {format_count(planned.prefixes, 'distinct prefix')} to measure"
     )
-    lines.append(
+    yield (
         f"prompts   {about}{format_count(planned.prompt_tokens, 'token')}, "
         f"{planned.distinct_prompt_tokens:,} if shared prefixes are counted once"
     )
     if planned.estimated:
-        lines.append(f"          {planned.estimated}")
+        yield f"          {planned.estimated}"
     if planned.too_long and planned.context is not None:
-        lines.append(
+        yield (
             f"too long  for the context of {format_count(planned.context, 'token')}: {format_count(planned.too_long, 'prefix')}"
         )
-        lines += [f"          {where}" for where in planned.unfit[:_SHOWN_UNFIT]]
-    return lines
+        yield from (f"          {where}" for where in planned.unfit[:_SHOWN_UNFIT])
 
 
-def _pilot_lines(pilot: Pilot) -> list[str]:
+def _pilot_lines(pilot: Pilot) -> Iterator[str]:
     speed = "unknown" if pilot.tokens_per_second is None else f"{_between(pilot.tokens_per_second)} per worker"
     if pilot.measured:
-        first = (
+        yield (
             f"pilot     {format_count(pilot.problems, 'problem')}, {format_count(pilot.chains, 'chain')}, "
             f"{format_count(pilot.prefixes, 'prefix')}: {format_count(pilot.rollouts, 'rollout')}, "
             f"{format_count(pilot.tokens, 'token')} in {pilot.seconds:.0f} s, after {pilot.start_seconds:.0f} s to start"
         )
     else:
-        first = f"pilot     none ({pilot.why_not}): the figures below are assumptions"
-    return [
-        first,
+        yield f"pilot     none ({pilot.why_not}): the figures below are assumptions"
+    yield (
         f"          success rate {_between(pilot.success_rate, 2)}, tokens per rollout "
-        f"{_between(pilot.completion_tokens, 1)}, tokens/s {speed}",
-    ]
+        f"{_between(pilot.completion_tokens, 1)}, tokens/s {speed}"
+    )
 
 
 def _table(forecast: Forecast) -> Table:
@@ -115,10 +115,6 @@ def _between(known: Range, digits: int = 0) -> str:
 def _cell(known: Range, shown: Callable[[float], str]) -> str:
     low, expected, high = (shown(part) for part in (known.low, known.expected, known.high))
     return expected if low == high else f"{expected}\n{low}–{high}"
-
-
-def _hours(number: float) -> str:
-    return format_number(number, 2)
 
 
 def _wall(hours: float) -> str:

@@ -7,35 +7,21 @@ import asyncio
 import math
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pipeline.analysis.plan.expected import (
-    Amounts,
-    BelievedValues,
-    SampledProblems,
-    Stratum,
-    amounts_by_simulation,
-    amounts_with_learning,
-    cost_of,
-    cost_of_start,
-    extrapolate,
-    mean,
-    product,
-    success_rate,
-    widen,
-)
-from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot, start_seconds
-from pipeline.analysis.plan.pilot import believed_values as assumed_values
-from pipeline.analysis.plan.pilot import completion_tokens as assumed_tokens
-from pipeline.analysis.plan.pilot import success_rate as assumed_rate
-from pipeline.analysis.plan.pilot import tokens_per_second as assumed_speed
+from pipeline.analysis.plan import expected
+from pipeline.analysis.plan import pilot as assumed
+from pipeline.analysis.plan.expected import Amounts, BelievedValues, SampledProblems, Stratum
+from pipeline.analysis.plan.pilot import ROLLOUTS, UNKNOWN_SD, PilotResult, run_pilot
 from pipeline.analysis.plan.survey import (
     CHARACTERS_PER_TOKEN,
+    OF_CHAINS,
     CharacterTokenizer,
     Counter,
     Survey,
@@ -114,15 +100,11 @@ def plan(config: LabelConfig, hiring: Hiring, watch: Watcher, stop: StopSignal, 
         if pilot is None
         else measured_basis(config, policy, survey, pilot)
     )
-    amounts = _amounts(config, ground, pilot, rng)
     gpus = config.plan.gpus or max(1, round(ground.pilot.workers * ground.pilot.devices))
     fleet = (ground.pilot, gpus, config.plan.gpu_hour_price)
-    costs = {
-        name: cost_of(name, each, *fleet)
-        for name, each in ((config.estimator.name, amounts), *_others(config, ground, rng))
-    }
+    costs = {name: expected.cost_of(name, each, *fleet) for name, each in _amounts(config, ground, pilot, rng)}
     cost = costs.pop(config.estimator.name)
-    starting = cost_of_start(*fleet)
+    starting = expected.cost_of_start(*fleet)
     hours = cost.device_hours.high - starting.device_hours.high if cost.device_hours and cost.money else None
     return Forecast(
         made_at=made_at,
@@ -165,13 +147,13 @@ def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pil
     summary = Pilot(
         measured=True,
         problems=len(trees),
-        chains=given.counted.chains + drawn.counted.chains,
-        prefixes=given.counted.prefixes + drawn.counted.prefixes,
+        chains=(given.counted + drawn.counted)["chains"],
+        prefixes=(given.counted + drawn.counted)["prefixes"],
         rollouts=sum(pilot.rollouts),
         tokens=sum(pilot.tokens),
         seconds=pilot.summary.seconds_working,
-        completion_tokens=mean(pilot.tokens_of_rollouts, pilot.rollouts),
-        success_rate=success_rate(sampled),
+        completion_tokens=expected.mean(pilot.tokens_of_rollouts, pilot.rollouts),
+        success_rate=expected.success_rate(sampled),
         tokens_per_second=pilot.tokens_per_second,
         workers=pilot.offer.workers,
         devices=pilot.offer.devices,
@@ -184,23 +166,23 @@ def measured_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, pil
 def assumed_basis(config: LabelConfig, policy: PolicyFacts, survey: Survey, why_not: str, place: RunPlace) -> CostBasis:
     """The basis assumed from the settings, without a pilot. All problems have chains."""
     _, trees = asyncio.run(_drawn_trees(config, policy, survey.drawn, None))
-    length, rate = assumed_tokens(config), assumed_rate(config)
+    length, rate = assumed.completion_tokens(config), assumed.success_rate(config)
     planned = survey.planned
     context = planned.prompt_tokens / max(1, planned.prefixes) + length.expected / 2
     sampled = SampledProblems(
         strata=_strata(survey, trees),
         trees=trees,
         drawn_tokens=[0.0] * len(trees),
-        believed=assumed_values([tree for tree in trees if tree is not None], length.expected, rate.expected),
+        believed=assumed.believed_values([tree for tree in trees if tree is not None], length.expected, rate.expected),
     )
     devices = config.cluster.gpus_per_worker or float(policy_for(config.policy).given_tensor_parallel() or 1)
-    seconds, source = start_seconds(config, place, devices)
+    seconds, source = assumed.start_seconds(config, place, devices)
     pilot = Pilot(
         measured=False,
         why_not=why_not,
         completion_tokens=length,
         success_rate=rate,
-        tokens_per_second=assumed_speed(config, context),
+        tokens_per_second=assumed.tokens_per_second(config, context),
         workers=config.cluster.workers or 1,
         devices=devices,
         start_seconds=seconds,
@@ -238,45 +220,38 @@ def _alone(estimator: Estimator, chains: int) -> Estimator:
     return estimator.with_budget(min(share, budget.chain or share), budget.unit)
 
 
-def _amounts(config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, rng: np.random.Generator) -> Amounts:
-    """The cost with the estimator of the settings."""
-    estimator, rollouts = estimator_for(config.estimator), config.sampling.rollouts
-    if pilot is None:
-        return _assumed_amounts(rollouts, ground, estimator, rng)
-    amounts = extrapolate(ground.sampled, pilot.rollouts, pilot.tokens)
-    alone = _alone(estimator, ground.planned.chains)
-    return amounts_with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
-
-
-def _others(config: LabelConfig, ground: CostBasis, rng: np.random.Generator) -> list[tuple[str, Amounts]]:
-    """The cost with each of our other estimators. Each gets those of the given settings that it has."""
-    found, rollouts = [], config.sampling.rollouts
-    for name in ESTIMATORS.ours:
-        if name != config.estimator.name:
-            wanted = estimator_for(ESTIMATORS.load(name).adapt(config.estimator))
-            amounts = (
-                amounts_by_simulation(ground.sampled, wanted, rollouts, rng)
-                if ground.pilot.measured
-                else _assumed_amounts(rollouts, ground, wanted, rng)
-            )
-            found.append((name, amounts))
-    return found
+def _amounts(
+    config: LabelConfig, ground: CostBasis, pilot: PilotResult | None, rng: np.random.Generator
+) -> Iterator[tuple[str, Amounts]]:
+    """The cost with the estimator of the settings, then with each of our others. Each of these gets those of the given settings
+    that it has."""
+    own, rollouts = config.estimator.name, config.sampling.rollouts
+    for name in dict.fromkeys([own, *ESTIMATORS.ours]):
+        estimator = estimator_for(config.estimator if name == own else ESTIMATORS.load(name).adapt(config.estimator))
+        alone = _alone(estimator, ground.planned.chains)
+        if pilot is None:
+            amounts = _assumed_amounts(rollouts, ground, alone, rng)
+        elif name == own:
+            amounts = expected.extrapolate(ground.sampled, pilot.rollouts, pilot.tokens)
+            amounts = expected.amounts_with_learning(amounts, ground.sampled, pilot.trials, alone, rollouts, rng)
+        else:
+            amounts = expected.amounts_by_simulation(ground.sampled, estimator, rollouts, rng)
+        yield name, amounts
 
 
 def _assumed_amounts(rollouts: int, ground: CostBasis, estimator: Estimator, rng: np.random.Generator) -> Amounts:
     """The simulated cost at the assumed success rate. The range includes the cost at the low and at the high rate."""
     length, rate = ground.pilot.completion_tokens, ground.pilot.success_rate
-    alone = _alone(estimator, ground.planned.chains)
 
     def rollouts_at(at: float) -> Range:
-        believed = assumed_values(ground.sampled.labelled, length.expected, at)
+        believed = assumed.believed_values(ground.sampled.labelled, length.expected, at)
         sampled = replace(ground.sampled, believed=believed)
-        return amounts_by_simulation(sampled, alone, rollouts, rng).rollouts
+        return expected.amounts_by_simulation(sampled, estimator, rollouts, rng).rollouts
 
-    expected = rollouts_at(rate.expected)
+    found = rollouts_at(rate.expected)
     for other in (rollouts_at(rate.low), rollouts_at(rate.high)):
-        expected = widen(widen(expected, other.low), other.high)
-    return Amounts(rollouts=expected, tokens=product(expected, length))
+        found = expected.widen(expected.widen(found, other.low), other.high)
+    return Amounts(rollouts=found, tokens=expected.product(found, length))
 
 
 def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
@@ -292,17 +267,9 @@ def _strata(survey: Survey, trees: Sequence[Tree | None]) -> list[Stratum]:
 
 def _with_drawn_chains(survey: Survey, drawn: Counter) -> PlannedWork:
     """The counted work, plus the counts of the drawn bare problems scaled up to all bare problems."""
-    planned, counted = survey.planned, drawn.counted
-    factor = survey.bare / max(1, len(survey.drawn_bare))
-    return replace(
-        planned,
-        chains=planned.chains + round(counted.chains * factor),
-        steps=planned.steps + round(counted.steps * factor),
-        prefixes=planned.prefixes + round(counted.prefixes * factor),
-        prompt_tokens=planned.prompt_tokens + round(counted.prompt_tokens * factor),
-        distinct_prompt_tokens=planned.distinct_prompt_tokens + round(drawn.distinct_prompt_tokens * factor),
-        chains_drawn=True,
-    )
+    planned, factor = survey.planned, survey.bare / max(1, len(survey.drawn_bare))
+    more: dict[str, Any] = {name: getattr(planned, name) + round(drawn.counted[name] * factor) for name in OF_CHAINS}
+    return replace(planned, **more, chains_drawn=True)
 
 
 async def _drawn_trees(

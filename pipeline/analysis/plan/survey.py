@@ -5,16 +5,17 @@ The count uses the planner of the workers. The survey also draws some problems f
 
 import asyncio
 import heapq
-from collections import Counter as Tally
+from collections import Counter as Reasons
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from pipeline.config.label import LabelConfig
 from pipeline.core.forecast import PlannedWork
 from pipeline.core.ids import content_id
 from pipeline.core.progress import Status
-from pipeline.core.records import InputRow, Reject
+from pipeline.core.records import InputRow, Reject, Tally
 from pipeline.engines.base import PolicyFacts
 from pipeline.engines.oracle import ByteTokenizer
 from pipeline.estimators.tree import Tree
@@ -34,8 +35,8 @@ LEAST_PROBLEMS = 4
 """The smallest number of drawn problems, however long their chains are."""
 SHOWN = 20
 """The largest number of prefixes that do not fit the context and that a plan lists with their location."""
-
-
+OF_CHAINS = ("chains", "steps", "prefixes", "prompt_tokens", "distinct_prompt_tokens")
+"""The counts of `PlannedWork` that a problem has once its chains are known."""
 CHARACTERS_PER_TOKEN = 3
 """SmolLM2's tokenizer makes a token of 3.2 characters of GSM8K, of 2.9 of ProcessBench, and of 2.8 of the sample."""
 
@@ -61,21 +62,6 @@ class Survey:
     bare: int
     drawn: Sequence[Sequence[InputRow]]
     drawn_bare: Sequence[Sequence[InputRow]]
-
-
-@dataclass(slots=True, kw_only=True)
-class CountedRows:
-    """Sums over the counted rows. `bare`: further problems, whose chains are not drawn yet."""
-
-    problems: int = 0
-    bare: int = 0
-    chains: int = 0
-    steps: int = 0
-    prefixes: int = 0
-    too_long: int = 0
-    prompt_tokens: int = 0
-    rejects: "Tally[str]" = field(default_factory=Tally)
-    unfit: list[str] = field(default_factory=list)
 
 
 def survey_input(
@@ -108,32 +94,29 @@ def survey_input(
                 counter.count_bare(by_kind[True])
         finally:
             judge.close()
-        reasons = Tally(
+        reasons = Reasons(
             str(reason)
             for shard in staged.shards
             if shard.table == "rejects"
             for reason in read_shard(storage, shard, ["reason"])["reason"].to_pylist()
         )
     counted = counter.counted
-    too_long = counted.rejects.total()
+    of_chains: dict[str, Any] = {name: counted[name] for name in OF_CHAINS}
+    too_long = counter.rejects.total()
     drawn_bare = _share_of_bare(counted, config.plan.pilot_problems)
     return Survey(
         planned=PlannedWork(
             rows=staged.totals.rows,
             used=staged.totals.used - too_long,
             rejected=staged.totals.rejected + too_long,
-            rejects=dict((reasons + counted.rejects).most_common()),
-            problems=counted.problems + counted.bare,
-            chains=counted.chains,
-            steps=counted.steps,
-            prefixes=counted.prefixes,
-            too_long=counted.too_long,
-            prompt_tokens=counted.prompt_tokens,
-            distinct_prompt_tokens=counter.distinct_prompt_tokens,
+            rejects=dict((reasons + counter.rejects).most_common()),
+            problems=counted["problems"] + counted["bare"],
+            too_long=counted["too_long"],
             context=policy.max_model_len,
-            unfit=tuple(counted.unfit),
+            unfit=tuple(counter.unfit),
+            **of_chains,
         ),
-        bare=counted.bare,
+        bare=counted["bare"],
         drawn=_affordable(
             draws[False], config.plan.pilot_problems - drawn_bare, counted, config.sampling.rollouts, most_rollouts
         ),
@@ -142,47 +125,48 @@ def survey_input(
 
 
 class Counter:
-    """Counts rows unit by unit, all rows of a problem together."""
+    """Counts rows unit by unit, all rows of a problem together. `counted`: sums over them by the names of `PlannedWork`; `bare`
+    are further problems, whose chains are not drawn yet."""
 
     def __init__(self, config: LabelConfig, policy: PolicyFacts, judge: AsyncGrader) -> None:
         self._planner = Planner(config.policy.prompt, config.sampling, config.data, policy, judge)
         self._distinct = DistinctPrompts()
-        self.counted = CountedRows()
-
-    @property
-    def distinct_prompt_tokens(self) -> int:
-        """Tokens of all prompts, with shared prefixes counted once."""
-        return self._distinct.tokens
+        self.counted = Tally()
+        self.rejects: Reasons[str] = Reasons()
+        self.unfit: list[str] = []
 
     async def count(self, rows: Sequence[InputRow], draws: Draws | None = None) -> list[Tree]:
         """Add rows and return the trees of their problems. Rows without a chain need `draws`."""
         plan = self._planner.begun(rows)
         await self._planner.plan_chains(plan, draws or {})
-        counted = self.counted
         asked = [each for each in plan.asked.values() if each.fits]
         prompts = [each.prefix.prompt_ids for each in asked]
-        counted.problems += _problems(plan.rows)
-        counted.chains += len(plan.chains)
-        counted.steps += sum(len(chain.prefix_ids) for chain in plan.chains)
-        counted.prefixes += len(asked)
-        counted.too_long += len(plan.asked) - len(asked)
-        counted.prompt_tokens += sum(map(len, prompts))
+        known = self._distinct.tokens
         self._distinct.add(prompts)
+        self.counted += Tally(
+            problems=_problems(plan.rows),
+            chains=len(plan.chains),
+            steps=sum(len(chain.prefix_ids) for chain in plan.chains),
+            prefixes=len(asked),
+            too_long=len(plan.asked) - len(asked),
+            prompt_tokens=sum(map(len, prompts)),
+            distinct_prompt_tokens=self._distinct.tokens - known,
+        )
         self._note(plan.rejects)
         return plan.trees
 
     def count_bare(self, rows: Sequence[InputRow]) -> None:
         """Add problems whose chains the policy has not drawn yet."""
         plan = self._planner.begun(rows)
-        self.counted.bare += _problems(plan.rows)
+        self.counted += Tally(bare=_problems(plan.rows))
         self._note(plan.rejects)
 
     def _note(self, rejects: Iterable[Reject]) -> None:
         for reject in rejects:
             if reject.step_index is None:
-                self.counted.rejects[reject.reason.value] += 1
-            if len(self.counted.unfit) < SHOWN:
-                self.counted.unfit.append(f"{reject.location}: {reject.detail}")
+                self.rejects[reject.reason.value] += 1
+            if len(self.unfit) < SHOWN:
+                self.unfit.append(f"{reject.location}: {reject.detail}")
 
 
 class ProblemDraw:
@@ -211,18 +195,18 @@ class ProblemDraw:
         return content_id("pilot", str(self._seed), row.solution.chain_id if row.solution else "")
 
 
-def _share_of_bare(counted: CountedRows, drawn: int) -> int:
+def _share_of_bare(counted: Tally, drawn: int) -> int:
     """How many of the `drawn` problems are bare: their share of all problems, but at least LEAST_PROBLEMS of them."""
-    share = round(drawn * counted.bare / max(1, counted.bare + counted.problems))
-    return min(counted.bare, max(LEAST_PROBLEMS, share))
+    share = round(drawn * counted["bare"] / max(1, counted["bare"] + counted["problems"]))
+    return min(counted["bare"], max(LEAST_PROBLEMS, share))
 
 
 def _affordable(
-    draw: ProblemDraw, problems: int, counted: CountedRows, rollouts: int, most_rollouts: int
+    draw: ProblemDraw, problems: int, counted: Tally, rollouts: int, most_rollouts: int
 ) -> list[list[InputRow]]:
     """Up to `problems` drawn problems. To need at most `most_rollouts`, first the chains per problem are cut (to at least one),
     then the problems (to at least LEAST_PROBLEMS)."""
-    of_a_chain = rollouts * max(1.0, counted.prefixes / max(1, counted.chains))
+    of_a_chain = rollouts * max(1.0, counted["prefixes"] / max(1, counted["chains"]))
     chains = int(most_rollouts / of_a_chain)
     taken = max(LEAST_PROBLEMS, min(problems, chains))
     return draw.problems(most_rows=max(1, chains // taken))[:taken]

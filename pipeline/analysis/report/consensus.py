@@ -1,6 +1,6 @@
 """The section of a run's page about labels by consensus: what was kept, what was left out, and who agrees with whom."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipeline.analysis.report.charts import left_out
 from pipeline.consensus.confusion import Way
@@ -51,61 +51,48 @@ def consensus_figure(found: ConsensusSummary) -> Figure:
     )
 
 
-def _tables(found: ConsensusSummary) -> list[Table]:
-    tables = []
+def _tables(found: ConsensusSummary) -> Iterator[Table]:
     if found.reasons:
-        tables.append(
-            Table(
-                heads=("why chains are left out", "chains", "share of all"),
-                rows=tuple(
-                    (reason_text(reason), f"{count:,}", format_percent(count / found.chains))
-                    for reason, count in found.reasons.items()
-                ),
-            )
+        yield Table(
+            heads=("why chains are left out", "chains", "share of all"),
+            rows=tuple(
+                (reason_text(reason), f"{count:,}", format_percent(count / found.chains))
+                for reason, count in found.reasons.items()
+            ),
         )
     if found.witnesses:
-        tables.append(
-            Table(
-                caption="First errors of Monte Carlo and of each witness: the place that most of its votes name. Early and "
-                "late: it names an earlier or a later step. Alone: only one of the two names an error.",
-                heads=(
-                    *("witness", "both none", "same step", "early", "late", "witness alone"),
-                    *("MC alone", "unknown", "silent", "same"),
-                ),
-                rows=tuple(
-                    (
-                        each.name,
-                        *(
-                            f"{count:,}"
-                            for count in (
-                                *(each.both_none, each.same_step, each.earlier, each.later),
-                                *(each.witness_only, each.mc_only, each.unknown, each.silent),
-                            )
-                        ),
-                        format_percent(each.same / each.compared) if each.compared else "-",
-                    )
-                    for each in found.witnesses
-                ),
-            )
+        yield Table(
+            caption="First errors of Monte Carlo and of each witness: the place that most of its votes name. Early and "
+            "late: it names an earlier or a later step. Alone: only one of the two names an error.",
+            heads=(
+                *("witness", "both none", "same step", "early", "late", "witness alone"),
+                *("MC alone", "unknown", "silent", "same"),
+            ),
+            rows=tuple(
+                (
+                    each.name,
+                    *map("{:,}".format, (each.both_none, each.same_step, each.earlier, each.later)),
+                    *map("{:,}".format, (each.witness_only, each.mc_only, each.unknown, each.silent)),
+                    format_percent(each.same / each.compared) if each.compared else "-",
+                )
+                for each in found.witnesses
+            ),
         )
     if found.checked:
-        tables.append(
-            Table(
-                caption="Steps that programs have checked. Errors: the share of the refuted steps that have an error or follow "
-                "one, by the consensus. As a whole: a part that holds says nothing of its step.",
-                heads=("witness", "refuted", "errors", "hold as a whole"),
-                rows=tuple(
-                    (
-                        each.name,
-                        f"{each.refuted:,}",
-                        "-" if not each.refuted or each.errors is None else format_percent(each.errors / each.refuted),
-                        f"{each.holds:,}",
-                    )
-                    for each in found.checked
-                ),
-            )
+        yield Table(
+            caption="Steps that programs have checked. Errors: the share of the refuted steps that have an error or follow "
+            "one, by the consensus. As a whole: a part that holds says nothing of its step.",
+            heads=("witness", "refuted", "errors", "hold as a whole"),
+            rows=tuple(
+                (
+                    each.name,
+                    f"{each.refuted:,}",
+                    "-" if not each.refuted or each.errors is None else format_percent(each.errors / each.refuted),
+                    f"{each.holds:,}",
+                )
+                for each in found.checked
+            ),
         )
-    return tables
 
 
 def _reliabilities(learned: Sequence[Reliability]) -> Table:

@@ -1,7 +1,7 @@
 """The content of the page of one run, in its order."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -17,13 +17,14 @@ from pipeline.core.formatting import (
     format_number,
     format_percent,
     format_range,
-    format_unfinished,
+    format_verdict_counts,
     listed,
 )
-from pipeline.display.document import Chart, Figure, Inset, Page, Section, Table, run_name, sentence, there
+from pipeline.display.document import Figure, Inset, Page, Section, Table, run_name, sentence, there
 from pipeline.display.embedded import shortened
+from pipeline.display.numbers import number
 from pipeline.display.page import format_time
-from pipeline.storage.starts import RunCost, cost_of
+from pipeline.storage.starts import cost_of
 
 KIND = "report"
 
@@ -38,8 +39,10 @@ def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tupl
         *(sentence(words) for words in (*found.made_up_opinions, found.capped) if words),
         *(f"{words}." for words in warned),
     ]
+    settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
+    asked = [("One request, after the first step of a chain", request)] if request else []
     return Page(
-        title=run_name(found.run_dir),
+        title=run_name(found.run.storage.run_dir),
         kind=KIND,
         verdict=_verdict(found, len(read.notes) + len(own)),
         details=_details(found),
@@ -47,19 +50,19 @@ def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tupl
         figures=tuple(_figures(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,
-        copies=_copies(found, request),
+        copies=(("Settings", settings), *asked),
         foot=foot,
     )
 
 
 def _verdict(found: RunData, remarks: int) -> str:
     """What was labelled, whether to trust it, and what to do next."""
-    if not found.units:
+    if not found.run.units:
         return (
             "No row of the input can be labelled: every row read so far was rejected (see Rejects), or `label` was stopped "
             "while it read them."
         )
-    if not found.totals.chains and not found.owed:
+    if not found.totals.chains and not found.run.unfinished:
         return "There is no chain: every row was rejected, or none of the sampled chains was kept. See Rejects."
     by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
     counts = [f"{by_label[name]:,} {name}" for name in aggregates.LABELS.values() if by_label.get(name)]
@@ -68,9 +71,9 @@ def _verdict(found: RunData, remarks: int) -> str:
     said = [f"{chains} of {problems} {'is' if found.totals.chains == 1 else 'are'} labelled{steps}."]
     if found.made_up:
         said.append(sentence(found.made_up))
-    if found.owed:
+    if found.run.unfinished:
         last = last_activity(found)
-        said.append(f"{format_unfinished(found.owed, found.units)}, and what is below is about the others.")
+        said.append(f"{found.run.owed}, and what is below is about the others.")
         said += [sentence(last)] if last else []
         said.append("Finish the run with `label`, then write this page again.")
     elif remarks:
@@ -82,110 +85,72 @@ def _verdict(found: RunData, remarks: int) -> str:
     return " ".join(said)
 
 
-def _copies(found: RunData, request: str) -> tuple[tuple[str, str], ...]:
-    settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
-    return (
-        ("Settings", settings),
-        *([("One request, after the first step of a chain", request)] if request else []),
-    )
-
-
 def _details(found: RunData) -> tuple[tuple[str, str], ...]:
-    def setting(column: str) -> str:
-        return ", ".join(dict.fromkeys(str(value) for value in found.makers[column])) or "-"
-
-    details = [
-        ("state", _state(found)),
-        ("policy", setting("policy")),
-        ("estimator", setting("estimator")),
-        ("label rule", setting("label_rule")),
-    ]
-    if found.edition is not None:
-        details.append(("labels", f"edition {found.edition}, made by {found.edition_command}"))
+    state = found.run.owed if found.run.unfinished else "finished" if found.run.units else "no row can be labelled"
+    makers = found.makers.select("policy", "estimator", pl.col("label_rule").alias("label rule"))
+    details = [("state", state), *((each.name, ", ".join(dict.fromkeys(map(str, each))) or "-") for each in makers)]
+    edition, command = found.run.edition, found.run.edition_command
+    if edition and command:
+        details.append(("labels", f"edition {edition.number}, made by {command}"))
     if found.starts:
         first, last = found.starts[0], max(found.starts, key=lambda start: start.at)
         hosts = ", ".join(dict.fromkeys(start.host for start in found.starts))
-        count = len(found.starts)
         details += [
             ("when", f"{format_time(first.began_at)} to {format_time(last.at)} UTC"),
-            ("starts", f"{count} on {hosts}"),
+            ("starts", f"{len(found.starts)} on {hosts}"),
         ]
     return tuple(details)
 
 
-def _state(found: RunData) -> str:
-    if not found.units:
-        return "no row can be labelled"
-    if found.owed:
-        return format_unfinished(found.owed, found.units)
-    return "finished"
-
-
-def _figures(found: RunData) -> list[Figure]:
+def _figures(found: RunData) -> Iterator[Figure]:
     totals, whole = found.totals, aggregates.in_all(found.steps)
     by_outcome = dict(aggregates.outcome_counts(found.chains).iter_rows())
     outcomes = ", ".join(f"{by_outcome[name]:,} {name}" for name in aggregates.OUTCOMES if name in by_outcome)
     given = f"{found.given_outcomes:,} of them as the data say" if found.given_outcomes else ""
     promoted = f"{totals.promoted:,} promoted by grow" if totals.promoted else ""
-    parts = [
-        (totals.correct, "correct"),
-        (totals.incorrect, "incorrect"),
-        (totals.no_answer, "without an answer"),
-        (totals.ungraded, "ungraded"),
-    ]
     before_ends = whole.steps - whole.ends
-    aborted = [(totals.aborted, "aborted")] if totals.aborted else []
     unfinished = f"; {found.unfinished.rollouts:,} more in unfinished units" if found.unfinished.rollouts else ""
-    shown = [
-        Figure(
-            name="Rows",
-            value=format_number(totals.rows),
-            reading=f"{totals.used:,} used + {totals.rejected:,} rejected",
-        ),
-        Figure(
-            name="Chains",
-            value=format_number(totals.chains),
-            reading="; ".join(filter(None, [outcomes, given, promoted, format_count(totals.problems, "problem")])),
-        ),
-        Figure(
-            name="Labelled steps",
-            value=format_number(whole.labelled),
-            reading=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
-            + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
-            + (f"; not counted: {format_count(whole.ends, 'last step')} of chains" if whole.ends else ""),
-        ),
-        *([consensus_figure(found.consensus)] if found.consensus else []),
-        Figure(
-            name="Rollouts",
-            value=format_number(totals.rollouts),
-            reading=" + ".join(f"{count:,} {name}" for count, name in [*parts, *aborted]) + unfinished,
-        ),
-        Figure(name="Tokens", value=format_number(totals.tokens), reading=_token_note(found, whole.labelled)),
-    ]
-    if aggregates.has_graded(found.steps) and (whole.mean_right is not None or whole.mean_wrong is not None):
-        means = [("right", whole.mean_right), ("wrong", whole.mean_wrong)]
-        shown.append(
-            Figure(
-                name="Mean value",
-                value=" / ".join("-" if mean is None else f"{mean:.2f}" for _, mean in means),
-                reading="of the steps of right / wrong chains, last steps left out",
-            )
+    yield Figure(
+        name="Rows",
+        value=format_number(totals.rows),
+        reading=f"{totals.used:,} used + {totals.rejected:,} rejected",
+    )
+    yield Figure(
+        name="Chains",
+        value=format_number(totals.chains),
+        reading="; ".join(filter(None, [outcomes, given, promoted, format_count(totals.problems, "problem")])),
+    )
+    yield Figure(
+        name="Labelled steps",
+        value=format_number(whole.labelled),
+        reading=f"of {before_ends:,}; {whole.uncertain:,} uncertain"
+        + (f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else "")
+        + (f"; not counted: {format_count(whole.ends, 'last step')} of chains" if whole.ends else ""),
+    )
+    if found.consensus:
+        yield consensus_figure(found.consensus)
+    yield Figure(
+        name="Rollouts",
+        value=format_number(totals.rollouts),
+        reading=f"{format_verdict_counts(totals)}{unfinished}",
+    )
+    yield Figure(name="Tokens", value=format_number(totals.tokens), reading=_token_note(found, whole.labelled))
+    means = (whole.mean_right, whole.mean_wrong)
+    if aggregates.has_graded(found.steps) and means != (None, None):
+        yield Figure(
+            name="Mean value",
+            value=" / ".join(map(number, means)),
+            reading="of the steps of right / wrong chains, last steps left out",
         )
     if found.starts:
         spent = cost_of(found.starts)
-        shown.append(
-            Figure(
-                name="Device hours",
-                value=format_number(spent.device_hours, 2),
-                reading=f"{format_count(len(found.starts), 'start')} of `label`"
-                + ("" if spent.money is None else f"; cost {format_number(spent.money, 2)}{_without_price(spent)}"),
-            )
+        unpriced = f" (without {spent.unpriced:,} that have no price)" if spent.unpriced else ""
+        yield Figure(
+            name="Device hours",
+            value=format_number(spent.device_hours, 2),
+            reading=f"{format_count(len(found.starts), 'start')} of `label`"
+            + ("" if spent.money is None else f"; cost {format_number(spent.money, 2)}{unpriced}"),
         )
-    return shown
-
-
-def _without_price(spent: RunCost) -> str:
-    return f" (without {spent.unpriced:,} that have no price)" if spent.unpriced else ""
 
 
 def _token_note(found: RunData, labelled: int) -> str:
@@ -196,24 +161,13 @@ def _token_note(found: RunData, labelled: int) -> str:
     return "; ".join(parts)
 
 
-def _unlikely(found: RunData) -> str:
-    counted = aggregates.unlikely_outcomes(found.chains)
-    return f" {unlikely_text(counted)}: lucky answers and slips at the end." if counted.chains else ""
-
-
 def _values(found: RunData) -> Section | None:
     steps = found.steps
     graded = aggregates.has_graded(steps)
     valued, chains = (steps, found.chains) if graded else (steps.clear(), found.chains.clear())
-    return _section(
-        "values",
-        "Values, labels and rollouts",
-        "The value of a step is the share of the policy's continuations from this step that reach the correct answer. The "
-        "values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the answer "
-        "it states; where it states none, by what the data say of it. It is open where the answer cannot be graded, and where "
-        "there is neither. The last step of a right or wrong chain takes its value and label from the outcome. It says nothing "
-        "about the policy, and is left out unless a figure says otherwise."
-        f"{_unlikely(found)}",
+    counted = aggregates.unlikely_outcomes(found.chains)
+    unlikely = f" {unlikely_text(counted)}: lucky answers and slips at the end." if counted.chains else ""
+    drawn = there(
         charts.values(aggregates.value_counts(valued), "value"),
         charts.by_position(aggregates.value_by_position(valued)),
         charts.drops(aggregates.drop_counts(chains)),
@@ -221,41 +175,46 @@ def _values(found: RunData) -> Section | None:
         charts.uncertain(aggregates.uncertain_by_position(steps)),
         charts.widths(aggregates.widths(steps)),
         charts.verdicts(aggregates.verdict_counts(found.log)),
-        charts.truncation(aggregates.truncated_by_position(found.steps)),
+        charts.truncation(aggregates.truncated_by_position(steps)),
     )
-
-
-def _section(anchor: str, heading: str, intro: str, *drawn: Chart | None) -> Section | None:
-    shown = there(*drawn)
-    return Section(anchor=anchor, heading=heading, intro=intro, charts=shown) if shown else None
+    if not drawn:
+        return None
+    return Section(
+        anchor="values",
+        heading="Values, labels and rollouts",
+        intro="The value of a step is the share of the policy's continuations from this step that reach the correct answer. "
+        "The values shown are best estimates, the column value of labels/. The outcome of a chain is right or wrong by the "
+        "answer it states; where it states none, by what the data say of it. It is open where the answer cannot be graded, and "
+        "where there is neither. The last step of a right or wrong chain takes its value and label from the outcome. It says "
+        f"nothing about the policy, and is left out unless a figure says otherwise.{unlikely}",
+        charts=drawn,
+    )
 
 
 def _planned(found: RunData, plan: Sequence[PlannedAmount]) -> Section | None:
     if not plan or found.plan is None:
         return None
-    rows = []
-    for each in plan:
-        planned = each.planned
-        verdict = {None: "", True: "inside", False: "outside"}[None if found.owed else each.inside]
-        rows.append(
-            (
-                each.name,
-                verdict,
-                "-" if planned is None else format_number(planned.expected, each.digits),
-                "-" if planned is None else format_range(planned.low, planned.high, each.digits),
-                "-" if each.actual is None else format_number(each.actual, each.digits),
-                "-" if each.ratio is None else f"{each.ratio:.2f}",
-            )
+    verdicts = {None: "", True: "inside", False: "outside"}
+    rows = tuple(
+        (
+            each.name,
+            verdicts[None if found.run.unfinished else each.inside],
+            "-" if each.planned is None else format_number(each.planned.expected, each.digits),
+            "-" if each.planned is None else format_range(each.planned.low, each.planned.high, each.digits),
+            "-" if each.actual is None else format_number(each.actual, each.digits),
+            number(each.ratio),
         )
+        for each in plan
+    )
     unfinished = " Committed rollouts of unfinished units are included." if found.unfinished.rollouts else ""
-    made_at = found.plan.made_at.replace("T", " ")
+    made_at, so_far = found.plan.made_at.replace("T", " "), " so far" if found.run.unfinished else ""
     heads = ("amount", "in the range", "planned", "range", "actual", "actual / planned")
     return Section(
         anchor="planned",
         heading="Planned and actual",
-        intro=f"The plan of {made_at}, and the run{' so far' if found.owed else ''}. Tokens include those of sampled chains."
-        f"{unfinished}{_prices(found, found.plan)}",
-        tables=(Table(heads=heads, rows=tuple(rows), words=2),),
+        intro=f"The plan of {made_at}, and the run{so_far}. Tokens include those of sampled chains.{unfinished}"
+        f"{_prices(found, found.plan)}",
+        tables=(Table(heads=heads, rows=rows, words=2),),
     )
 
 
@@ -265,13 +224,10 @@ def _prices(found: RunData, plan: Forecast) -> str:
         return ""
     of_starts = {start.price for start in found.starts if start.price is not None} - {plan.gpu_hour_price}
     own = " and ".join(f"{price:,g}" for price in sorted(of_starts))
-    text = f" Money: the plan uses {plan.gpu_hour_price:,g} per device hour"
-    if own:
-        text += f", starts of the run use {own}"
     count = cost_of(found.starts).unpriced
-    if count:
-        text += f"; starts without a price ({count:,}) use the plan's"
-    return f"{text}." if own or count else ""
+    used = f", starts of the run use {own}" if own else ""
+    unpriced = f"; starts without a price ({count:,}) use the plan's" if count else ""
+    return f" Money: the plan uses {plan.gpu_hour_price:,g} per device hour{used}{unpriced}." if own or count else ""
 
 
 def _rejects(found: RunData) -> Section | None:
@@ -287,18 +243,13 @@ def _rejects(found: RunData) -> Section | None:
     )
     total = found.reject_counts["rejects"].sum()
     shown = f"all {total:,}" if total <= EXAMPLES else f"the first {EXAMPLES:,} of {total:,}; rejects/*.parquet has all"
+    columns = ("file", "line", "source_id", "reason", "detail")
     words = Table(
         caption=f"Details: {shown}.",
         heads=("file", "line", "id", "reason", "what to do"),
         rows=tuple(
-            (
-                row["file"],
-                f"{row['line']:,}",
-                row["source_id"] or "",
-                row["reason"].replace("_", " "),
-                shortened(row["detail"], TEXT),
-            )
-            for row in found.rejects.with_columns(pl.col("file", "source_id").str.slice(0, TEXT)).iter_rows(named=True)
+            (file[:TEXT], f"{line:,}", (source or "")[:TEXT], reason.replace("_", " "), shortened(detail, TEXT))
+            for file, line, source, reason, detail in found.rejects.select(*columns).iter_rows()
         ),
         words=5,
     )

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.core.forecast import Forecast, Range
+from pipeline.core.errors import Absent
+from pipeline.core.forecast import Forecast, Range, decode_forecast
 from pipeline.core.records import Totals
 from pipeline.storage.run_record import STAGED_INPUT
-from pipeline.storage.starts import Start, cost_of
+from pipeline.storage.starts import PLAN, Start, cost_of
+from pipeline.storage.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,29 +45,36 @@ def compare_with_plan(
     spent = cost_of(starts, otherwise=plan.gpu_hour_price)
     hours = spent.device_hours if starts else None
     exact = [
-        PlannedAmount(name=name, planned=Range(low=planned, expected=planned, high=planned), actual=actual)
-        for name, planned, actual in (
-            ("rows used", of_plan.used, totals.used),
-            ("rows rejected", of_plan.rejected, totals.rejected),
-            ("problems", of_plan.problems, totals.problems),
-            *(
-                ()
-                if of_plan.chains_drawn
-                else (
-                    ("chains", of_plan.chains, totals.chains),
-                    ("steps", of_plan.steps, steps),
-                    ("distinct prefixes", of_plan.prefixes, totals.prefixes - totals.too_long),
-                )
-            ),
-        )
+        ("rows used", of_plan.used, totals.used),
+        ("rows rejected", of_plan.rejected, totals.rejected),
+        ("problems", of_plan.problems, totals.problems),
     ]
+    if not of_plan.chains_drawn:
+        exact += [
+            ("chains", of_plan.chains, totals.chains),
+            ("steps", of_plan.steps, steps),
+            ("distinct prefixes", of_plan.prefixes, totals.prefixes - totals.too_long),
+        ]
     return (
-        *exact,
+        *(
+            PlannedAmount(name=name, planned=Range(low=planned, expected=planned, high=planned), actual=actual)
+            for name, planned, actual in exact
+        ),
         PlannedAmount(name="rollouts", planned=cost.rollouts, actual=totals.rollouts),
         PlannedAmount(name="tokens", planned=cost.tokens, actual=totals.tokens + totals.solution_tokens),
         PlannedAmount(name="device hours", planned=cost.device_hours, actual=hours, digits=2),
         PlannedAmount(name="money", planned=cost.money, actual=spent.money, digits=2),
     )
+
+
+def plan_of(storage: Storage) -> tuple[Forecast | None, str]:
+    """The plan in a run directory, if any, or why it cannot be used."""
+    try:
+        return decode_forecast(storage.read(PLAN)), ""
+    except Absent:
+        return None, ""
+    except ValueError as error:
+        return None, str(error)
 
 
 def differing_settings(plan: Forecast, identity: Mapping[str, object]) -> tuple[str, ...]:

@@ -35,11 +35,7 @@ def report(config: ReportConfig) -> list[str]:
         check_output_file("out", out)
         refuse_foreign("out", out, GENERATOR, "report")
     refuse_no_run(storage, "`label` or `search`")
-    if config.tree is None:
-        name = REPORT
-        page, lines = _made(storage, config)
-    else:
-        name, page, lines = _tree(storage, config)
+    name, page, lines = (REPORT, *_made(storage, config)) if config.tree is None else _tree(storage, config)
     if out:
         with atomic_file(out) as file:
             file.write(page)
@@ -111,13 +107,13 @@ def _tree(storage: Storage, config: ReportConfig) -> tuple[str, bytes, list[str]
 def page_data(storage: Storage, read: RunReport, config: ReportConfig) -> bytes:
     """The page of a run that was read from `storage`, with at most `config.chains` of its chains. Raises StoreError for a
     damaged file."""
-    rows = () if read.found.made_up else read.run.rows(LABELS, ["problem", "steps"])
+    rows = () if read.found.made_up else read.found.run.rows(LABELS, ["problem", "steps"])
     asked = next((chain for chain in rows if chain["steps"]), None)
     return html(
         build_page(
             read,
-            request=request_text(read.run.settings, asked) if asked else "",
-            inset=build_browser(storage, read.run, read.found.steps, chains=config.chains),
+            request=request_text(read.found.run.settings, asked) if asked else "",
+            inset=build_browser(storage, read.found.run, read.found.steps, chains=config.chains),
             foot=foot("report", {"run_dir": config.run_dir[0], "planned": config.planned}),
         )
     )

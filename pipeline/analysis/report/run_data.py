@@ -9,9 +9,8 @@ units, only committed rollouts and their tokens are counted.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import islice
-from operator import add
+from typing import TypedDict
 
 import polars as pl
 import pyarrow as pa
@@ -29,7 +28,7 @@ from pipeline.consensus.kept import ConsensusCounter, ConsensusSummary
 from pipeline.consensus.reliability import Reliability, reliabilities
 from pipeline.core.forecast import Forecast
 from pipeline.core.ids import is_shard_file
-from pipeline.core.records import UNGRADED, Finish, Reject, Totals, Verdict
+from pipeline.core.records import UNGRADED, Finish, Reject, Tally, Totals, Verdict
 from pipeline.core.tables import LABELS, LABELS_GROWN, REJECTS, ROLLOUTS
 from pipeline.engines.registry import made_up_text
 from pipeline.storage.commits import (
@@ -45,7 +44,7 @@ from pipeline.storage.commits import (
 from pipeline.storage.editions import VERDICTS, current_shards
 from pipeline.storage.objects import each
 from pipeline.storage.run_record import STAGED_INPUT, recorded_identity
-from pipeline.storage.shards import ShardRecord, read_shard
+from pipeline.storage.shards import read_shard
 from pipeline.storage.starts import Start, read_starts
 from pipeline.storage.storage import Storage, sha256_of
 from pipeline.storage.stored_labels import has_consensus
@@ -63,23 +62,18 @@ EXAMPLES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """`owed`: how many of the `units` have no labels yet. `totals`: of the input and of the finished units, with the verdicts
-    of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
+    """`settings`: those of the `run`, with those of its current labels. `totals`: of the input and of the finished units, with
+    the verdicts of the current labels. `unfinished`: rollouts and tokens that are committed beyond the finished units.
 
     `steps`, `chains`, `makers`, `given_outcomes`: see `aggregates`. `log`: `rollouts` and their `tokens` by step_index, finish
     and verdict. `repeats`: see `_repeats`. `rejects`: the first ones. `reject_counts`: all of them by reason, separately
     for rows and for single prefixes. If no row was usable, both come from the reject files, which no record lists.
     `damaged_starts` names unreadable files, which are not in `starts`. `made_up`: see `made_up_text`; empty without labels.
     `consensus`: what consensus made of the labels, None for other labels. `capped`: see `cap_text`. `reliabilities`: what it
-    has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence. `edition` is None if
-    the labels are the run's own; else `edition_command` is the command that made it."""
+    has learned of its witnesses, if it has. `made_up_opinions`: why what its witnesses say is no evidence."""
 
-    run_dir: str
+    run: StoredRun
     settings: Settings
-    units: int
-    owed: int
-    edition: int | None
-    edition_command: str
     totals: Totals
     unfinished: Totals
     steps: pl.DataFrame
@@ -100,31 +94,22 @@ class RunData:
     capped: str = ""
 
 
-def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> RunData:
+def load_run_data(run: StoredRun, plan: Forecast | None) -> RunData:
     """Raises StoreError for a missing or damaged file."""
-    staged = staged_input(storage, run.identity)
-    wholes = [run.wholes[unit.unit_id] for unit in run.units if unit.unit_id in run.wholes]
-    commits = [*([staged] if staged else []), *wholes]
-    found = _labels(run)
-    log = _log(run)
-    rejects, counts = _rejects(_tables_of(storage, commits, _REJECTS) if commits else _uncommitted(storage))
+    storage = run.storage
+    commits = [each for each in (staged_input(storage, run.identity), *run.wholes.values()) if each]
+    labels, log = _labels(run), _log(run)
+    rejects, counts = _rejects(_committed(storage, commits) if commits else _uncommitted(storage))
     unused = sum(counts["rejects"])
     starts = read_starts(storage)
-    nothing_staged = Totals(rows=unused, rejected=unused)
-    totals = reduce(add, (commit.totals for commit in commits)) if commits else nothing_staged
+    nothing_staged = Totals() if commits else Totals(rows=unused, rejected=unused)
+    totals = sum((commit.totals for commit in commits), nothing_staged)
     return RunData(
-        run_dir=storage.run_dir,
+        run=run,
         settings={**run.present, **run.settings},
-        units=len(run.units),
-        owed=run.unfinished,
-        edition=run.edition.number if run.edition and run.edition_command else None,
-        edition_command=run.edition_command,
         totals=regraded_totals(totals, log) if run.edition else totals,
         unfinished=_unfinished(storage, run),
-        steps=found.steps,
-        chains=found.chains,
-        makers=found.makers,
-        given_outcomes=found.given_outcomes,
+        **labels,
         log=log,
         repeats=_repeats(run),
         rejects=rejects,
@@ -132,8 +117,7 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
         starts=starts.starts,
         damaged_starts=starts.damaged,
         plan=plan,
-        made_up=made_up_text(run.identity) if found.chains.height else "",
-        consensus=found.consensus,
+        made_up=made_up_text(run.identity) if labels["chains"].height else "",
         reliabilities=_reliabilities(run),
         made_up_opinions=tuple(made_up_witnesses(run.settings)),
         capped=cap_text(run.settings),
@@ -142,18 +126,14 @@ def load_run_data(storage: Storage, run: StoredRun, plan: Forecast | None) -> Ru
 
 def _reliabilities(run: StoredRun) -> Sequence[Reliability]:
     shards = [shard for shard in run.edition.shards if shard.table == RELIABILITIES] if run.edition else []
-    if not shards:
-        return ()
-    return reliabilities(learned_from(read_shard(run.storage, shards[0])))
+    return reliabilities(learned_from(read_shard(run.storage, shards[0]))) if shards else ()
 
 
 def first_chains(storage: Storage, count: int, first_unit: str = "") -> list[dict[str, object]]:
     """The first `count` label rows, from the unit `first_unit` on if one is given; chains of one problem are adjacent."""
     run = stored_run(storage)
     begin = next((at for at, unit in enumerate(run.units) if unit.unit_id == first_unit), 0)
-    frames = replace(run, units=run.units[begin:]).frames(LABELS)
-    rows = (row for frame in frames for row in frame.iter_rows(named=True))
-    return list(islice(rows, count))
+    return list(islice(replace(run, units=run.units[begin:]).rows(LABELS), count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +149,10 @@ def rejected_rows(storage: Storage, count: int) -> RejectedRows:
     counts: Counter[str] = Counter()
     first: list[Reject] = []
     staged = staged_input(storage, recorded_identity(storage))
-    for commit in [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]:
-        for shard in commit.shards if commit else ():
-            if shard.table == "rejects":
-                table = read_shard(storage, shard)
-                whole_rows = table.filter(pc.is_null(table["step_index"]))
-                counts.update(str(reason) for reason in whole_rows["reason"].to_pylist())
-                first += REJECTS.from_table(whole_rows.slice(0, count - len(first)))
+    for table in _committed(storage, [staged, *(resolve(found).whole for found in record_sequences(storage, UNIT))]):
+        whole_rows = table.filter(pc.is_null(table["step_index"]))
+        counts.update(map(str, whole_rows["reason"].to_pylist()))
+        first += REJECTS.from_table(whole_rows.slice(0, count - len(first)))
     return RejectedRows(counts=dict(counts.most_common()), first=tuple(first))
 
 
@@ -201,20 +178,17 @@ def _unfinished(storage: Storage, run: StoredRun) -> Totals:
 def regraded_totals(totals: Totals, log: pl.DataFrame) -> Totals:
     """The totals with the verdicts of the log, counted as `runtime.planner.totals_of` does."""
     counted = log.filter(pl.col("finish") != Finish.ABORT.value)
-    by_verdict = {
-        Verdict(verdict): count for verdict, count in counted.group_by("verdict").agg(pl.sum("rollouts")).iter_rows()
-    }
+    by_verdict = Tally(counted.group_by("verdict").agg(pl.sum("rollouts")).iter_rows())
     return replace(
         totals,
-        correct=by_verdict.get(Verdict.CORRECT, 0),
-        incorrect=by_verdict.get(Verdict.INCORRECT, 0),
-        no_answer=by_verdict.get(Verdict.NO_ANSWER, 0),
-        ungraded=sum(by_verdict.get(verdict, 0) for verdict in UNGRADED),
+        correct=by_verdict[Verdict.CORRECT],
+        incorrect=by_verdict[Verdict.INCORRECT],
+        no_answer=by_verdict[Verdict.NO_ANSWER],
+        ungraded=sum(by_verdict[verdict] for verdict in UNGRADED),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Labels:
+class _Labels(TypedDict):
     """The parts of `RunData` that come from labels."""
 
     steps: pl.DataFrame
@@ -254,7 +228,11 @@ def _log(run: StoredRun) -> pl.DataFrame:
     verdicts = current_shards(run.wholes, run.edition, VERDICTS) if run.edition else {}
     counted = [_counted(_empty(ROLLOUTS.schema))]
     for unit, log in run.tables(ROLLOUTS, _LOG):
-        counted.append(_counted(_judged(pl.DataFrame(log), run.storage, verdicts.get(unit.unit_id, ()))))
+        judged = pl.DataFrame(log)
+        if later := verdicts.get(unit.unit_id):
+            frames = [pl.DataFrame(read_shard(run.storage, shard, ["rollout_id", "verdict"])) for shard in later]
+            judged = judged.drop("verdict").join(pl.concat(frames), on="rollout_id", how="left", validate="1:1")
+        counted.append(_counted(judged))
     return pl.concat(counted).group_by(_LOG_BY).agg(pl.sum("rollouts", "tokens")).sort(_LOG_BY)
 
 
@@ -265,53 +243,39 @@ def _repeats(run: StoredRun) -> tuple[int, int]:
     return sum(repeated for repeated, _ in found), sum(long for _, long in found)
 
 
-def _judged(log: pl.DataFrame, storage: Storage, later: Sequence[ShardRecord]) -> pl.DataFrame:
-    """The rollouts with the verdicts `later` of an edition in run_dir of the log's; unchanged if the edition has none."""
-    if not later:
-        return log
-    regraded = _tables(storage, later, ["rollout_id", "verdict"])
-    return log.drop("verdict").join(regraded, on="rollout_id", how="left", validate="1:1")
-
-
 def _counted(log: pl.DataFrame) -> pl.DataFrame:
     texts = log.with_columns(pl.col("finish", "verdict").cast(pl.String))
     return texts.group_by(_LOG_BY).agg(rollouts=pl.len().cast(pl.Int64), tokens=pl.sum("n_tokens").cast(pl.Int64))
 
 
-def _rejects(tables: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _rejects(tables: Iterable[pa.Table]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The first rejects with their texts, and the number of all by reason, whole rows before single prefixes."""
     first = [_empty(REJECTS.schema)]
     by = ["of_prefix", "reason"]
     counts = []
-    for found in (first[0], *tables):
+    for found in (first[0], *map(pl.DataFrame, tables)):
         first.append(found.head(EXAMPLES - sum(frame.height for frame in first)))
-        counts.append(
-            found.select(pl.col("step_index").is_not_null().alias("of_prefix"), "reason")
-            .group_by(by)
-            .agg(rejects=pl.len())
-        )
+        reasons = found.select(pl.col("step_index").is_not_null().alias("of_prefix"), "reason")
+        counts.append(reasons.group_by(by).agg(rejects=pl.len()))
     summed = pl.concat(counts).group_by(by).agg(pl.sum("rejects"))
     return pl.concat(first), summed.sort("of_prefix", "rejects", "reason", descending=[False, True, False])
 
 
-def _uncommitted(storage: Storage) -> Iterator[pl.DataFrame]:
+def _uncommitted(storage: Storage) -> Iterator[pa.Table]:
     """Rejects of an input without a usable row. No record lists them, but the name of a complete file has the hash of its
     content."""
     for name in storage.names(_REJECTS):
         data = storage.read(name)
         if is_shard_file(name) and sha256_of(data).startswith(name.removesuffix(".parquet").rpartition("-")[2]):
-            yield pl.DataFrame(pq.read_table(pa.BufferReader(data)))
+            yield pq.read_table(pa.BufferReader(data))
 
 
-def _tables_of(storage: Storage, commits: Sequence[Commit], table: str) -> Iterator[pl.DataFrame]:
+def _committed(storage: Storage, commits: Iterable[Commit | None]) -> Iterator[pa.Table]:
+    """The rejects that these records name."""
     for commit in commits:
-        for shard in commit.shards:
-            if shard.table == table:
-                yield pl.DataFrame(read_shard(storage, shard))
-
-
-def _tables(storage: Storage, shards: Sequence[ShardRecord], columns: Sequence[str]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(read_shard(storage, shard, columns)) for shard in shards])
+        for shard in commit.shards if commit else ():
+            if shard.table == _REJECTS:
+                yield read_shard(storage, shard)
 
 
 def _empty(schema: pa.Schema) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pipeline.analysis.report.run_data import RejectedRows
-from pipeline.core.formatting import format_count, format_percent, format_work, printable
+from pipeline.core.formatting import format_count, format_percent, format_verdict_counts, format_work, printable
 from pipeline.core.hardware import Hardware, Throughput
 from pipeline.core.progress import RelabelResult, Summary
 from pipeline.core.records import Totals
@@ -19,7 +19,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     """The totals of the run, and the time and the speed of this start."""
     totals = summary.totals
     if summary.units_done_now == 0:
-        yield ("Nothing to do: this run is already finished.")
+        yield "Nothing to do: this run is already finished."
     yield from totals_lines(totals)
     if summary.units_done_now:
         seconds = summary.seconds_working
@@ -31,83 +31,72 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     if summary.throughput:
         yield ("engine    " + "\n          ".join(speed_lines(summary.throughput)))
     if summary.overspent:
-        yield (f"budget    {summary.overspent}")
+        yield f"budget    {summary.overspent}"
     for name in summary.damaged:
-        yield (f"damaged   {name}: moved to damaged/; its content was made again")
-    yield (f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}")
+        yield f"damaged   {name}: moved to damaged/; its content was made again"
+    yield f"labels    {summary.run_dir}/labels/*.parquet" if totals.chains else f"labels    none in {summary.run_dir}"
     if summary.labels:
-        yield (f"          these are {summary.labels}")
+        yield f"          these are {summary.labels}"
 
 
-def totals_lines(totals: Totals) -> list[str]:
+def totals_lines(totals: Totals) -> Iterator[str]:
     """The totals as lines; each sum adds up."""
-    lines: list[str] = []
-    add = lines.append
-    add(f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected")
+    yield f"rows      {totals.rows:,} read = {totals.used:,} used + {totals.rejected:,} rejected"
     if totals.mended:
         rows = format_count(totals.mended, "row")
-        add(f"          {rows} with LaTeX whose backslash JSON took, put back; in JSON, write \\\\frac")
-    add(f"work      {format_work(totals)}")
-    add(
-        f"rollouts  {totals.rollouts:,} = {totals.correct:,} correct + {totals.incorrect:,} incorrect "
-        f"+ {totals.no_answer:,} without an answer + {totals.ungraded:,} ungraded"
-        + (f" + {totals.aborted:,} aborted (no longer needed)" if totals.aborted else "")
-    )
+        yield f"          {rows} with LaTeX whose backslash JSON took, put back; in JSON, write \\\\frac"
+    yield f"work      {format_work(totals)}"
+    aborted = " (no longer needed)" if totals.aborted else ""
+    yield f"rollouts  {totals.rollouts:,} = {format_verdict_counts(totals)}{aborted}"
     if totals.truncated:
-        add(f"          {totals.truncated:,} of them cut by sampling.max_tokens")
+        yield f"          {totals.truncated:,} of them cut by sampling.max_tokens"
     if totals.engine_failed:
-        add(f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)")
+        yield f"          {totals.engine_failed:,} got no answer from any engine (finish engine_failed)"
     if totals.rollouts and totals.prefixes:
-        add(f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix")
+        yield f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix"
     if totals.spent:
-        add(
+        yield (
             f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up their budget before their values "
             "were known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
             "estimator.run_budget and start `label` again"
         )
     if totals.too_long:
-        add(f"          {format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/")
-    add(
-        f"tokens    {totals.tokens:,} in rollouts"
-        + (f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else "")
-    )
-    return lines
+        yield f"          {format_count(totals.too_long, 'prefix')} did not fit into the policy's context: see rejects/"
+    solutions = f", {totals.solution_tokens:,} in sampled solutions" if totals.solution_tokens else ""
+    yield f"tokens    {totals.tokens:,} in rollouts{solutions}"
 
 
 def new_label_lines(edited: RelabelResult) -> Iterator[str]:
     """What `relabel` or `regrade` changed."""
     if edited.number is None:
-        yield ("Nothing to do: the labels already have these settings.")
+        yield "Nothing to do: the labels already have these settings."
     else:
-        yield (f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed")
+        yield f"verdicts  {edited.verdicts_changed:,} of {edited.rollouts:,} changed"
         for change, count in edited.verdict_changes.most_common():
-            yield (f"          {count:,} from {change}")
+            yield f"          {count:,} from {change}"
         yield (
             f"labels    {edited.labels_changed:,} of {edited.labels:,} changed, in a run of "
             f"{format_count(edited.chains, 'chain')}"
         )
-        yield (f"edition   {edited.number} is new and holds the current labels: {edited.run_dir}/labels/*.parquet")
+        yield f"edition   {edited.number} is new and holds the current labels: {edited.run_dir}/labels/*.parquet"
         if edited.number == 0:
-            yield ("          editions are numbered from 0; the labels of `label` itself have no number")
+            yield "          editions are numbered from 0; the labels of `label` itself have no number"
     yield from edited.notes
 
 
-def reject_lines(rejected: RejectedRows, run_dir: str) -> list[str]:
+def reject_lines(rejected: RejectedRows, run_dir: str) -> Iterator[str]:
     """Why rows were rejected, the first of them with what to do, and where the others are."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.counts.items())
     counted = "; rows are counted from 1" if any(not row.location.file for row in rejected.first) else ""
-    lines = [f"rejected  {reasons}{counted}"]
+    yield f"rejected  {reasons}{counted}"
     for row in rejected.first:
-        file, line = row.location.file.rpartition("/")[2], row.location.line
-        where = f"{file}, row {line}" if file else f"row {line}"
-        lines.append(f"          {printable(where)}: {row.reason}: {_shortened(printable(row.detail))}")
+        file, text = row.location.file.rpartition("/")[2], printable(row.detail)
+        where = f"{file}, row {row.location.line}" if file else f"row {row.location.line}"
+        shown = text if len(text) <= _DETAIL else f"{text[:_DETAIL]} ..."
+        yield f"          {printable(where)}: {row.reason}: {shown}"
     more = sum(rejected.counts.values()) - len(rejected.first)
     others = f"{more:,} more, all of them" if more else "all of them"
-    return [*lines, f"          {others} with what to do: {run_dir}/rejects/*.parquet"]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _DETAIL else f"{text[:_DETAIL]} ..."
+    yield f"          {others} with what to do: {run_dir}/rejects/*.parquet"
 
 
 def speed_lines(speed: Throughput) -> list[str]:

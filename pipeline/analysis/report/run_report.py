@@ -1,6 +1,6 @@
 """The report of one run: its readable data, compared with its plan if it has one, and the lines that summarize them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,21 +8,13 @@ import polars as pl
 
 from pipeline.analysis.report import aggregates
 from pipeline.analysis.report.aggregates import UnlikelyOutcomes, in_all
-from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings
+from pipeline.analysis.report.plan_check import PlannedAmount, compare_with_plan, differing_settings, plan_of
 from pipeline.analysis.report.run_data import RunData, load_run_data, staged_input
 from pipeline.analysis.report.warnings import warning_lines
 from pipeline.consensus.kept import summary_lines
-from pipeline.core.errors import Absent, UsageError
+from pipeline.core.errors import UsageError
 from pipeline.core.forecast import Forecast, decode_forecast
-from pipeline.core.formatting import (
-    first_of,
-    format_count,
-    format_number,
-    format_percent,
-    format_range,
-    format_unfinished,
-    printable,
-)
+from pipeline.core.formatting import first_of, format_count, format_number, format_percent, format_range, printable
 from pipeline.core.records import UNGRADED
 from pipeline.core.tables import SCHEMA_VERSION
 from pipeline.display.embedded import shortened
@@ -49,7 +41,6 @@ class RunReport:
     """`planned_amounts`: planned and actual amounts; empty without a plan. `other`: the settings in which plan and run differ.
     `notes`: why the plan is ignored, or must be read with care."""
 
-    run: StoredRun
     found: RunData
     planned_amounts: tuple[PlannedAmount, ...]
     other: tuple[str, ...]
@@ -65,15 +56,16 @@ def read_run(storage: Storage, plan: str | None) -> RunReport:
     """Read a run and its plan. `plan` names a file; None: the plan in the run directory. Raises UsageError for a directory
     without a run, a run of another version and a file that is not a plan, and StoreError for a damaged run."""
     run = readable(storage)
-    forecast, notes = _of_run(storage) if plan is None else (_named(plan), ())
-    found = load_run_data(storage, run, forecast)
+    forecast, fault = plan_of(storage) if plan is None else (_named(plan), "")
+    notes = (f"{PLAN} is ignored: {fault}.",) if fault else ()
+    found = load_run_data(run, forecast)
     steps = in_all(found.steps).steps
     totals = found.totals + found.unfinished
     planned_amounts = compare_with_plan(forecast, totals, steps=steps, starts=found.starts) if forecast else ()
     other = differing_settings(forecast, run.present) if forecast else ()
     if other:
         notes = (*notes, f"The plan is for another run: {setting_names(other)}.")
-    return RunReport(run=run, found=found, planned_amounts=planned_amounts, other=other, notes=notes)
+    return RunReport(found=found, planned_amounts=planned_amounts, other=other, notes=notes)
 
 
 def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]) -> list[str]:
@@ -89,8 +81,7 @@ def short_lines(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[s
         *_values(found),
         *_labels(found),
         *(summary_lines(found.consensus) if found.consensus else []),
-        *_given(found),
-        *_unlikely(found),
+        *_outcomes(found),
         *_ungraded(found),
         *(f"warning   {words}" for words in warning_lines(found.steps, found.repeats)),
         *_planned(found, plan, other),
@@ -133,22 +124,11 @@ def sparkline(counts: Sequence[int]) -> str:
     return "".join(_BLOCKS[-(-len(_BLOCKS) * count // most) - 1] if count else _NONE for count in counts)
 
 
-def missing_costs(found: RunData) -> list[str]:
+def missing_costs(found: RunData) -> Iterator[str]:
     """A sentence on starts whose device hours and money are not counted, or nothing."""
-    if not found.damaged_starts:
-        return []
-    text = "their data, such as device hours and money, are not counted"
-    return [f"{first_of(found.damaged_starts)} cannot be read: {text}"]
-
-
-def _of_run(storage: Storage) -> tuple[Forecast | None, tuple[str, ...]]:
-    """The plan in the run directory, if any. An unusable plan is ignored, and a banner says why."""
-    try:
-        return decode_forecast(storage.read(PLAN)), ()
-    except Absent:
-        return None, ()
-    except ValueError as error:
-        return None, (f"{PLAN} is ignored: {error}.",)
+    if found.damaged_starts:
+        text = "their data, such as device hours and money, are not counted"
+        yield f"{first_of(found.damaged_starts)} cannot be read: {text}"
 
 
 def _named(plan: str) -> Forecast:
@@ -160,60 +140,51 @@ def _named(plan: str) -> Forecast:
         raise UsageError(f"planned={plan} is not a plan: {error}; name a file that `plan` has written") from error
 
 
-def _owed(found: RunData) -> list[str]:
-    if not found.owed:
-        return []
-    parts = [format_unfinished(found.owed, found.units)]
-    if found.unfinished.rollouts:
-        rollouts = format_count(found.unfinished.rollouts, "rollout")
-        parts.append(f"unfinished units have {rollouts} with {format_count(found.unfinished.tokens, 'token')} so far")
-    return [f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"]
+def _owed(found: RunData) -> Iterator[str]:
+    if found.run.unfinished:
+        parts = [found.run.owed]
+        if found.unfinished.rollouts:
+            rollouts = format_count(found.unfinished.rollouts, "rollout")
+            tokens = format_count(found.unfinished.tokens, "token")
+            parts.append(f"unfinished units have {rollouts} with {tokens} so far")
+        yield f"units     {'; '.join(filter(None, [*parts, last_activity(found)]))}"
 
 
-def _values(found: RunData) -> list[str]:
+def _values(found: RunData) -> Iterator[str]:
     counts = aggregates.value_counts(found.steps)["all"].to_list()
-    if not any(counts) or not aggregates.has_graded(found.steps):
-        return []
-    whole = aggregates.in_all(found.steps)
-    means = [
-        f"{mean:.2f} in {outcome} chains"
-        for outcome, mean in (("right", whole.mean_right), ("wrong", whole.mean_wrong))
-        if mean is not None
-    ]
-    return [
-        f"values    0 {sparkline(counts)} 1  a histogram, last steps left out"
-        + (f"; mean value {', '.join(means)}" if means else "")
-    ]
+    if any(counts) and aggregates.has_graded(found.steps):
+        whole = aggregates.in_all(found.steps)
+        of_outcomes = (("right", whole.mean_right), ("wrong", whole.mean_wrong))
+        means = [f"{mean:.2f} in {outcome} chains" for outcome, mean in of_outcomes if mean is not None]
+        said = f"; mean value {', '.join(means)}" if means else ""
+        yield f"values    0 {sparkline(counts)} 1  a histogram, last steps left out{said}"
 
 
-def _labels(found: RunData) -> list[str]:
+def _labels(found: RunData) -> Iterator[str]:
     whole = aggregates.in_all(found.steps)
-    if not whole.steps:
-        return []
     ends = f"{format_count(whole.ends, 'last step')} of chains, with the outcome as value" if whole.ends else ""
     if whole.steps == whole.ends:
-        return [f"steps     {ends}"]
+        yield from [f"steps     {ends}"] if ends else []
+        return
     by_label = dict(aggregates.label_counts(found.steps).group_by("label").agg(pl.sum("steps")).iter_rows())
     parts = [f"{by_label[name]:,} {name}" for name in aggregates.LABELS.values() if name in by_label]
     before_ends = whole.steps - whole.ends
     share = f" ({format_percent(whole.uncertain / before_ends)})" if whole.uncertain else ""
     text = f"{before_ends:,} = {' + '.join(parts)}{share}"
-    edition = [f"edition   {found.edition}, made by `{found.edition_command}`"] if found.edition is not None else []
-    rule = f"rule      {label_rule(found.settings)}"
-    return [f"steps     {'; not counted: '.join(filter(None, [text, ends]))}", rule, *edition]
+    yield f"steps     {'; not counted: '.join(filter(None, [text, ends]))}"
+    yield f"rule      {label_rule(found.settings)}"
+    if (edition := found.run.edition) and (command := found.run.edition_command):
+        yield f"edition   {edition.number}, made by `{command}`"
 
 
-def _given(found: RunData) -> list[str]:
-    given = found.given_outcomes
-    if not given:
-        return []
-    states = "states no answer: its outcome is" if given == 1 else "state no answer: their outcomes are"
-    return [f"given     {given:,} of {format_count(found.totals.chains, 'chain')} {states} what the data say"]
-
-
-def _unlikely(found: RunData) -> list[str]:
+def _outcomes(found: RunData) -> Iterator[str]:
+    """Those that the data give, and unlikely ones."""
+    if given := found.given_outcomes:
+        states = "states no answer: its outcome is" if given == 1 else "state no answer: their outcomes are"
+        yield f"given     {given:,} of {format_count(found.totals.chains, 'chain')} {states} what the data say"
     counted = aggregates.unlikely_outcomes(found.chains)
-    return [f"outcomes  {unlikely_text(counted)}"] if counted.right + counted.wrong else []
+    if counted.right + counted.wrong:
+        yield f"outcomes  {unlikely_text(counted)}"
 
 
 def unlikely_text(counted: UnlikelyOutcomes) -> str:
@@ -226,11 +197,8 @@ def unlikely_text(counted: UnlikelyOutcomes) -> str:
 
 def _ungraded(found: RunData) -> list[str]:
     """Why rollouts are ungraded; the line of rollouts has their sum and the other verdicts."""
-    parts = [
-        f"{rollouts:,} {verdict}"
-        for verdict, rollouts, _ in aggregates.verdict_counts(found.log).iter_rows()
-        if verdict in UNGRADED
-    ]
+    counts = aggregates.verdict_counts(found.log).iter_rows()
+    parts = [f"{rollouts:,} {verdict}" for verdict, rollouts, _ in counts if verdict in UNGRADED]
     return [f"ungraded  {' + '.join(parts)}"] if parts else []
 
 
@@ -238,10 +206,10 @@ def _planned(found: RunData, plan: Sequence[PlannedAmount], other: Sequence[str]
     text = [f"the plan is for another run: {setting_names(other)}"] if other else []
     for each in plan:
         planned = each.planned
-        if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.owed)):
+        if planned is None or each.actual is None or (each.name in _UNTOLD and (each.inside or found.run.unfinished)):
             continue
         actual, expected = format_number(each.actual, each.digits), format_number(planned.expected, each.digits)
         between = format_range(planned.low, planned.high, each.digits)
-        verdict = "" if found.owed else ", inside the range" if each.inside else ", OUTSIDE the range"
+        verdict = "" if found.run.unfinished else ", inside the range" if each.inside else ", OUTSIDE the range"
         text.append(f"{actual} {each.name} of {expected} planned ({between}{verdict})")
     return ["planned   " + "\n          ".join(text)] if text else []

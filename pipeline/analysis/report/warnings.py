@@ -77,9 +77,8 @@ def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
     sampled = steps.filter(pl.col("counts") & (_issued() > 0)).drop_nulls("value")
     if not sampled["n_ungraded"].sum():
         return None
-    low = (sampled["value"] <= HALF).to_numpy().astype(np.float64)
-    ungraded = sampled["n_ungraded"].to_numpy().astype(np.float64)
-    issued = sampled.select(_issued()).to_series().to_numpy().astype(np.float64)
+    columns = sampled.select(pl.col("value") <= HALF, "n_ungraded", _issued(), "n_correct").cast(pl.Float64)
+    low, ungraded, issued, correct = (each.to_numpy() for each in columns)
     if not 0 < low.sum() < len(low):
         return None
     chains = np.unique(sampled["chain"].to_numpy(), return_inverse=True)[1]
@@ -89,7 +88,6 @@ def ungraded_rollouts(steps: pl.DataFrame) -> UngradedRollouts | None:
         return ratio(sums[..., :2]) - ratio(sums[..., 2:])
 
     total = sums.sum(axis=0)
-    correct = sampled["n_correct"].to_numpy().astype(np.float64)
     graded = issued > ungraded
     return UngradedRollouts(
         low=float(total[0] / total[1]),

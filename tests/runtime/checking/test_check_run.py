@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from pipeline.analysis.checks import check_lines, check_summary
+from pipeline.analysis.checks import check_summary
 from pipeline.core.errors import PluginError, RunConflict, UsageError
 from pipeline.core.tables import FINDINGS
 from pipeline.storage.location import storage_at
@@ -97,7 +97,7 @@ def test_hostile_steps_are_unknown_and_cost_no_other_step_its_finding(tmp_path: 
         1,
         6,
     ]
-    said = "\n".join(check_lines(check_summary(storage_at(str(run_dir)), NAME)))
+    said = "\n".join(check_summary(storage_at(str(run_dir)), NAME).lines())
     assert "0 refuted, 6 hold (6 as a whole), 6 unknown: a verdict on 50 % of the steps" in said
     assert "unknown, because the verifier took longer than verifier.deadline_seconds: 1 step" in said
     assert "unknown, because the verifier's process died of the step, or the verifier failed: 2 steps" in said
