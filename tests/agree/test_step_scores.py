@@ -38,6 +38,12 @@ def test_auc_brier_and_ece_are_those_of_their_definitions(chains: list[list[tupl
         assert (found.brier.value, found.ece) == (None, None)
         return
     assert found.brier.value == pytest.approx(np.mean([(score - is_good) ** 2 for is_good, score in known]), abs=1e-9)
+    always = np.var([is_good for is_good, _ in known])
+    assert found.skill.value == (
+        pytest.approx(1 - np.mean([(score - is_good) ** 2 for is_good, score in known]) / always, abs=1e-6)
+        if always
+        else None
+    )
     bins: dict[int, list[tuple[bool, float]]] = {}
     for is_good, score in known:
         bins.setdefault(min(math.floor(score * 10 + 1e-9), 9), []).append((is_good, score))

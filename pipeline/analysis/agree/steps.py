@@ -4,6 +4,8 @@ lowest scores lie. Pure.
 - Labels: the share of steps that a ruling calls what people call them, and the mean of these shares among good and bad steps.
 - AUC: P(a good step scores above a bad one), see `comparison.auc`.
 - Brier score: the mean of (score - 1)^2 over good and of score^2 over bad steps (Brier 1950). Bootstrap over chains.
+- Brier skill: 1 - Brier score / Brier score of the share of good steps as the score of each step (Murphy 1973). Above 0,
+  scores say more than that share.
 - ECE: see `comparison.calibration_error`. It has no interval, because resampling adds to it.
 
 Steps without a human label are left out, such as those after a first error. Positions and lengths use all steps. A value is
@@ -94,6 +96,7 @@ class StepFigures:
     bad: Annotated[int, Column("bad")]
     auc: Annotated[Interval, Column("AUC")]
     brier: Annotated[Interval, Column("Brier score")]
+    skill: Annotated[Interval, Column("Brier skill", sign="+")]
     ece: Annotated[float | None, Column("ECE")]
     bins: tuple[Bin, ...]
 
@@ -194,12 +197,17 @@ def step_figures(pairs: Sequence[ChainPair], n_bins: int, resamples: int) -> Ste
     steps = steps_of(pairs)
     judged = steps.drop_nulls(("value", "good"))
     apart = pl.col("value") - pl.col("good").cast(pl.Float64)
-    sums = steps.group_by("chain", maintain_order=True).agg((apart**2).sum(), known=apart.count().cast(pl.Float64))
+    sums = steps.group_by("chain", maintain_order=True).agg(
+        (apart**2).sum(),
+        known=apart.count().cast(pl.Float64),
+        good=pl.col("good").filter(apart.is_not_null()).sum().cast(pl.Float64),
+    )
     return StepFigures(
         good=int(judged["good"].sum()),
         bad=int((~judged["good"]).sum()),
         auc=_auc(judged),
-        brier=bootstrap(sums.drop("chain").to_numpy(), ratio, resamples=resamples),
+        brier=bootstrap(sums["value", "known"].to_numpy(), ratio, resamples=resamples),
+        skill=bootstrap(sums["value", "known", "good"].to_numpy(), _skill, resamples=resamples),
         ece=_ece(judged, n_bins),
         bins=_bins(judged, n_bins),
     )
@@ -327,6 +335,11 @@ def _bin(low: float, high: float, values: Floats, goods: Flags) -> Bin:
 
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
+
+
+def _skill(sums: Floats) -> Floats:
+    squares, known, good = np.moveaxis(sums, -1, 0)
+    return 1 - share(squares * known, good * (known - good))
 
 
 def _accuracy(sums: Floats) -> Floats:
