@@ -10,6 +10,7 @@ from pipeline.analysis.agree.rulings import FirstErrorScores, FirstErrorShift
 from pipeline.analysis.agree.steps import Bin, LengthFigures, PositionFigures, StepFigures
 from pipeline.analysis.settings import AgreeConfig
 from pipeline.core.formatting import format_count, format_percent, format_span, printable
+from pipeline.core.statistics import Interval
 from pipeline.display.columns import cells, heads, table_of
 from pipeline.display.document import (
     BY_LABEL,
@@ -47,7 +48,7 @@ _HOW = {
 
 def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
     """The page, whose sections are also what the terminal shows."""
-    main = report.main
+    main, baseline = report.main, _best_baseline(report)
     scores, humans = (line.partition(" ")[2].strip() for line in count_lines(report)[:2])
     given = {"scores": config.scores, "data.layout": config.data.layout.value, "data.path": config.data.path}
     return Page(
@@ -55,8 +56,8 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
         kind=KIND,
         verdict=(
             f"On {format_count(report.counts.judged, 'chain')} with human labels the scores find first errors with F1 "
-            f"{interval(main.mean if len(main.mean_of) > 1 else main.total.f1)}, and a good step scores above a bad one in "
-            f"{percent(report.steps.auc.value)} of pairs."
+            f"{interval(_f1(main))}; the best method that knows no scores, `{baseline.name}`, has {interval(_f1(baseline))}. A "
+            f"good step scores above a bad one in {percent(report.steps.auc.value)} of pairs."
         ),
         details=(("scores", scores), ("human labels", humans), ("threshold", f"{main.name}, {how(report, main)}")),
         notes=tuple(map(sentence, remarks(report))),
@@ -332,15 +333,23 @@ def _place(row: Unusable | Unmatched) -> str:
     return f"{row.location.file}, line {row.location.line}"
 
 
+def _f1(method: MethodResult) -> Interval:
+    """The mean over subsets, where there are several."""
+    return method.mean if len(method.mean_of) > 1 else method.total.f1
+
+
+def _best_baseline(report: ScoreAgreement) -> MethodResult:
+    of_baselines = (each for each in report.methods if each.how is How.baseline)
+    return max(of_baselines, key=lambda each: each.total.f1.value or 0.0)
+
+
 def _f1_chart(report: ScoreAgreement) -> Chart | None:
     """F1 of each subset: the chosen threshold, the upper bound and the best baseline."""
     names = [name for name, each in report.main.by_subset.items() if each.f1.value is not None]
     if not names or len(names) > _MOST:
         return None
     (bound,) = (method for method in report.methods if method.how is How.best)
-    baseline = max(
-        (each for each in report.methods if each.how is How.baseline), key=lambda each: each.total.f1.value or 0.0
-    )
+    baseline = _best_baseline(report)
     methods = {"chosen": report.main, "upper bound": bound, "best baseline": baseline}
     return Chart(
         title="F1 by the way the threshold is chosen, and of methods that know no scores",
@@ -441,8 +450,7 @@ def _class_chart(report: ScoreAgreement) -> Chart | None:
 
 def _figures(report: ScoreAgreement) -> tuple[Figure, ...]:
     main, steps, lowest = report.main, report.steps, report.lowest_on_last
-    many = len(main.mean_of) > 1
-    f1 = main.mean if many else main.total.f1
+    many, f1 = len(main.mean_of) > 1, _f1(main)
     chance = "" if lowest.by_chance is None else f"{format_percent(lowest.by_chance)} by chance"
     figures = [
         key_figure("Mean F1" if many else "F1", f1, "not defined" if f1.low is None else None),

@@ -22,7 +22,7 @@ from pipeline.display.document import (
     sentence,
     there,
 )
-from pipeline.display.numbers import interval, number, percent
+from pipeline.display.numbers import interval, number, percent, reach
 
 KIND = "comparison"
 TEXT = 300
@@ -251,7 +251,7 @@ def _figures(found: Comparison) -> tuple[Figure, ...]:
     corrected = "" if noise.correlation.value is None else f"corrected for noise {interval(noise.correlation, 3)}"
     chance = "" if flips.by_chance is None else f"{format_percent(flips.by_chance)} expected by chance"
     figures = [
-        ("Values, b - a", number(shift.shift.value, 3, "+"), interval(shift.shift, 3, "+")),
+        ("Values, b - a", number(shift.shift.value, 3, "+"), reach(shift.shift, 3, "+")),
         ("Correlation", number(shift.pearson.value), corrected),
         ("Labels that flip", percent(flips.flipped.value), chance),
     ]

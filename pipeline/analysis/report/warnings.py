@@ -24,7 +24,7 @@ HALF = 0.5
 LEAST_ROLLOUTS = 100
 """Of fewer rollouts nothing is said about the policy."""
 _GRADE_AGAIN = (
-    "See their verdicts above: for `timeout` raise grader.deadline_seconds, for `unparseable` change how answers are found "
+    "See their verdicts: for `timeout` raise grader.deadline_seconds, for `unparseable` change how answers are found "
     "(grader.answer_pattern), and `regrade`"
 )
 LONG = 64
