@@ -99,8 +99,8 @@ def sections(report: ScoreAgreement) -> tuple[Section, ...]:
             anchor="steps",
             heading="Single steps",
             intro="Steps with a human label. AUC: how often a good step scores above a bad one. Brier score and ECE are 0 for "
-            "scores that are the probability that a step is good, and sure of it. Brier skill is above 0 where scores say more than "
-            "how many steps are good.",
+            "scores that are the probability that a step is good, and sure of it. Brier skill is above 0 where scores say more "
+            "than how many steps are good.",
             charts=there(_reliability_chart(report)),
             tables=(table_of("steps of", StepFigures, {**subsets, "all chains": report.steps}),),
         ),
