@@ -55,6 +55,15 @@ def test_given_steps_are_joined_and_named_by_their_content() -> None:
     )
 
 
+def test_rows_of_a_public_data_set_are_answered_with_its_option() -> None:
+    assert reject({"question": "1+1?", "answer": "#### 2"}).detail.endswith(" data=gsm8k reads such rows.")
+    bench = {"problem": "1+1?", "steps": ["2"], "label": -1, "final_answer_correct": True}
+    assert reject(bench).detail.endswith(" data=processbench reads such rows.")
+    assert "such rows" not in reject({"task": "1+1?", "answer": "2"}).detail
+    refused = reject({"input": "q", "label": "q", "task": "GSM8K"}, DataConfig(layout=Layout.prm800k))
+    assert refused.detail.endswith(" data=math_shepherd reads such rows.")
+
+
 def test_messages_are_a_problem_with_its_solution() -> None:
     asked = [
         {"role": "system", "content": "Be brief."},

@@ -34,6 +34,13 @@ ORIGINAL_QUESTION, ORIGINAL_PROCESS = "original_question", "original_process"
 _FINAL_ANSWER_CORRECT = "final_answer_correct"
 _LABEL = "label"
 _NOT_CORRECT = "its own final answer is not marked as correct"
+_COLUMNS = {
+    "prm800k": {"question", "label"}, "processbench": {"problem", "steps", _FINAL_ANSWER_CORRECT},
+    "math_shepherd": {"input", "label", "task"}, "prmbench": {"modified_question", "modified_process"},
+    "gsm8k": {"question", "answer"}, "math": {"problem", "solution", "level"}, "mbpp": {"prompt", "test_list"},
+    "apps": {"question", "input_output"},
+}  # fmt: skip
+"""The columns by which a row of a public data set is known, by the option of `data` that reads it."""
 MESSAGES = "messages"
 """The column of a conversation, which is read where the row has no column of the problem."""
 _FIRST_STEP = re.compile(r"(?<!\S)Step 1:")
@@ -117,6 +124,12 @@ def column_names(row: Mapping[str, object]) -> str:
     """The names of a row's columns for a message, shortened and without unprintable characters."""
     names = ["".join(c if c.isprintable() else "?" for c in name[:MAX_NAME_CHARS]) for name in islice(row, MAX_NAMES)]
     return ", ".join(names) + (", ..." if len(row) > MAX_NAMES else "") if names else "none"
+
+
+def layout_hint(row: Mapping[str, object]) -> str:
+    """A sentence on the public data sets that have such rows; empty for none."""
+    found = [f"data={name}" for name, columns in _COLUMNS.items() if columns <= row.keys()]
+    return f" {' and '.join(found)} {'reads' if len(found) == 1 else 'read'} such rows." if found else ""
 
 
 def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:
@@ -235,7 +248,7 @@ def _wanted(row: Mapping[str, object], name: str, data: DataConfig, reason: Reje
     if value is None:
         detail = (
             f"The row has no '{name}', which data.layout={data.layout.value} reads; its columns are: {column_names(row)}. "
-            "For another layout set data.layout."
+            f"For another layout set data.layout.{layout_hint(row)}"
         )
         raise UnusableRowError(reason, detail)
     return value

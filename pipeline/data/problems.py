@@ -16,7 +16,7 @@ from pipeline.config.label import DataConfig
 from pipeline.core.ids import ID_DIGITS, content_id
 from pipeline.core.records import InputRow, Problem, Reject, RejectReason, RowLocation, Solution
 from pipeline.data.jsonl import UnusableRowError
-from pipeline.data.layouts import Extract, Fields, column, column_names, read_fields
+from pipeline.data.layouts import Extract, Fields, column, column_names, layout_hint, read_fields
 from pipeline.data.lost_backslashes import mended
 from pipeline.data.steps import join, split
 
@@ -236,7 +236,8 @@ def _kind(value: object) -> str:
 
 def _no_column(row: Mapping[str, object], data: DataConfig, key: str, wanted: str) -> str:
     column = f"The row has no value in a column '{getattr(data.columns, key)}' for {wanted}"
-    return f"{column}; its columns are: {column_names(row)}. Name the correct column with data.columns.{key}=NAME."
+    remedy = f"Name the correct column with data.columns.{key}=NAME.{layout_hint(row)}"
+    return f"{column}; its columns are: {column_names(row)}. {remedy}"
 
 
 def in_validation(problem: str, share: float, seed: int) -> bool:

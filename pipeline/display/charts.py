@@ -76,7 +76,7 @@ def vega_lite(chart: Chart, *, pressed: bool = False) -> dict[str, Any]:
     """The chart as data of Vega-Lite. `pressed`: each mark is a link to its query."""
     layers, height = _DRAWN[chart.kind](chart)
     whole = alt.layer(*layers) if len(layers) > 1 else layers[0]
-    if pressed and chart.has_queries:
+    if pressed and any(mark.query for mark in chart.marks):
         whole = whole.encode(href="query:N")
     made: dict[str, Any] = whole.properties(width=WIDTH, height=height).to_dict()
     return {**made, "config": _LOOK}

@@ -131,11 +131,6 @@ class Chart:
     sideways: bool = False
     numbers: Table
 
-    @property
-    def has_queries(self) -> bool:
-        """Whether its marks can be pressed."""
-        return any(mark.query for mark in self.marks)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -181,11 +176,6 @@ class Page:
     inset: Inset | None = None
     copies: tuple[tuple[str, str], ...] = ()
     foot: tuple[str, ...] = ()
-
-
-def run_name(run_dir: str) -> str:
-    """The name of a run: the last folder of its directory."""
-    return run_dir.rstrip("/").rpartition("/")[2]
 
 
 def there(*charts: Chart | None) -> tuple[Chart, ...]:

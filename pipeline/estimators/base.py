@@ -150,10 +150,9 @@ class Estimator(Protocol):
         """The range of the number of rollouts of a prefix in a finished run."""
         return RolloutRange(least=0, most=MANY)
 
-    def most_rollouts(self, problem: Tree, rollouts: int) -> int | None:
-        """The most rollouts of a problem in a finished run. `rollouts` is `sampling.rollouts`. None: there is no limit."""
-        most = self.rollout_range(rollouts).most
-        return None if most == MANY else most * int((~problem.closed).sum())
+    def most_rollouts(self, problem: Tree, rollouts: int) -> int:
+        """The most rollouts of a problem in a finished run; MANY or more: no limit. `rollouts` is `sampling.rollouts`."""
+        return self.rollout_range(rollouts).most * int((~problem.closed).sum())
 
     def surplus_rollout(self, trials: Trials) -> int | None:
         """The issue index of a prefix's first rollout that the estimator did not request. None where it requested all."""

@@ -22,6 +22,7 @@ from pipeline.core.tables import REJECTS
 from pipeline.data.grown import with_passed
 from pipeline.engines.base import Engine, Surroundings, empty_completion
 from pipeline.engines.registry import open_engine, policy_for
+from pipeline.estimators.base import MANY
 from pipeline.estimators.labelling import labels_of
 from pipeline.estimators.registry import estimator_for
 from pipeline.estimators.tree import Tree, trials_of
@@ -261,10 +262,9 @@ class Labelling(UnitWork[RolloutLog]):
                 self.backpressure.end_turn()
 
     def _most(self, unit: _Unit) -> int:
-        """The most rollouts that the unit can still get; 0 if its estimator has no limit."""
-        most = [self._estimator.most_rollouts(tree, self._config.sampling.rollouts) for tree in unit.plan.trees]
-        known = [each for each in most if each is not None]
-        return max(0, sum(known) - len(unit.log.outcomes)) if len(known) == len(most) else 0
+        """The most rollouts that the unit can still get."""
+        most = sum(self._estimator.most_rollouts(tree, self._config.sampling.rollouts) for tree in unit.plan.trees)
+        return most if most >= MANY else max(0, most - len(unit.log.outcomes))
 
     async def _due(self, arrivals: Arrivals) -> None:
         """Return when it is time to take decisions."""

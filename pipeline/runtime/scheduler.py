@@ -24,6 +24,7 @@ from pipeline.core.formatting import format_count, format_unfinished
 from pipeline.core.hardware import Throughput
 from pipeline.core.progress import Status, replaced_worker
 from pipeline.engines.roofline import Effort, throughput
+from pipeline.estimators.base import MANY
 from pipeline.runtime.starting import NextStart, WorkerStarts
 from pipeline.runtime.worker import LearnedState, Receipt, Snapshot
 from pipeline.runtime.worker_handle import (
@@ -386,7 +387,7 @@ class Scheduler:
             prefixes_decided=seen.decided,
             rollouts=seen.rollouts,
             rollouts_expected=max(seen.rollouts, seen.planned * self._owed // seen.begun) if seen.begun else 0,
-            rollouts_most=seen.most * self._owed // seen.begun if seen.begun else 0,
+            rollouts_most=seen.most * self._owed // seen.begun if seen.begun and seen.most < MANY else 0,
             tokens=seen.tokens,
             generated=seen.work.generated,
             verdicts=seen.verdicts,

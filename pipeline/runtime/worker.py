@@ -73,11 +73,11 @@ class Receipt:
 class Snapshot:
     """The state of a worker: counters since its start, and the load of its engine.
 
-    `planned`: rollouts requested so far by `begun` units. `most`: those that their budget allows, 0 if nothing limits it.
-    `prefixes`: the prefixes of these units that can be sampled; `decided` of them need no more rollouts. `seconds`: time since
-    the engine started. `grading_seconds`: time spent on verdicts, summed over all processes. `distinct_prompt`: distinct prompt
-    tokens of the units that have ended. `hardware`: the hardware of the engine; for a sum of snapshots, the hardware that all
-    engines have in common."""
+    `planned`: rollouts requested so far by `begun` units. `most`: those that their budget allows. `prefixes`: the prefixes of
+    these units that can be sampled; `decided` of them need no more rollouts. `seconds`: time since the engine started.
+    `grading_seconds`: time spent on verdicts, summed over all processes. `distinct_prompt`: distinct prompt tokens of the units
+    that have ended. `hardware`: the hardware of the engine; for a sum of snapshots, the hardware that all engines have in
+    common."""
 
     begun: int = 0
     planned: int = 0

@@ -18,11 +18,11 @@ from pipeline.display.document import (
     Scale,
     Section,
     Table,
-    run_name,
     sentence,
     there,
 )
 from pipeline.display.numbers import interval, number, percent, reach
+from pipeline.storage.location import last_part
 
 KIND = "comparison"
 TEXT = 300
@@ -231,7 +231,7 @@ def _by_position(found: Comparison) -> Chart:
 
 
 def _title(found: Comparison) -> str:
-    names = [run_name(side.run_dir) for side in (found.a, found.b)]
+    names = [last_part(side.run_dir) for side in (found.a, found.b)]
     return " and ".join(names if names[0] != names[1] else (found.a.run_dir, found.b.run_dir))
 
 

@@ -20,10 +20,11 @@ from pipeline.core.formatting import (
     format_verdict_counts,
     listed,
 )
-from pipeline.display.document import Figure, Inset, Page, Section, Table, run_name, sentence, there
+from pipeline.display.document import Figure, Inset, Page, Section, Table, sentence, there
 from pipeline.display.embedded import shortened
 from pipeline.display.numbers import number
 from pipeline.display.page import format_time
+from pipeline.storage.location import last_part
 from pipeline.storage.starts import cost_of
 
 KIND = "report"
@@ -42,7 +43,7 @@ def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tupl
     settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
     asked = [("One request, after the first step of a chain", request)] if request else []
     return Page(
-        title=run_name(found.run.storage.run_dir),
+        title=last_part(found.run.storage.run_dir),
         kind=KIND,
         verdict=_verdict(found, len(read.notes) + len(own)),
         details=_details(found),

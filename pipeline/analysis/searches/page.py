@@ -28,11 +28,12 @@ from pipeline.core.formatting import (
 )
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
-from pipeline.display.document import Figure, Inset, Page, Section, Table, run_name
+from pipeline.display.document import Figure, Inset, Page, Section, Table, sentence
 from pipeline.display.numbers import number
 from pipeline.display.page import foot, format_time, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
+from pipeline.storage.location import last_part
 from pipeline.storage.starts import Starts, read_starts
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_search import StoredSearch, stored_search
@@ -115,7 +116,7 @@ def search_page(found: SearchRunData, browser: Inset | None, made: tuple[str, ..
     if found.figures is not None:
         sections = [_answers(found.searches), *_trust(found.figures), _cost(found.searches, found.totals)]
     return Page(
-        title=run_name(found.stored.storage.run_dir),
+        title=last_part(found.stored.storage.run_dir),
         kind=KIND,
         verdict=_verdict(found),
         details=_details(found),
@@ -169,7 +170,7 @@ def _verdict(found: SearchRunData) -> str:
         rest = "there is no result yet" if found.figures is None else done
         said.append(f"{found.unfinished}: {rest}. Finish the run with `search`, then write this page again.")
     if found.made_up:
-        said.append(f"{_sentence(found.made_up)}.")
+        said.append(sentence(found.made_up))
     elif found.figures is not None and not found.unfinished:
         said.append("Compare it at equal tokens with other searches by `select searches=[...]`.")
     return " ".join(said)
@@ -179,9 +180,9 @@ def _notes(found: SearchRunData) -> Iterator[str]:
     if words := unscored_text(scored=found.totals.scored, unscored=found.totals.unscored):
         yield f"Scores: {words}."
     if found.figures is not None:
-        yield from (f"{_sentence(words)}." for words in claim_sentences(found.figures.summary))
+        yield from map(sentence, claim_sentences(found.figures.summary))
     if found.starts.damaged:
-        yield f"{_sentence(first_of(found.starts.damaged))} cannot be read."
+        yield sentence(f"{first_of(found.starts.damaged)} cannot be read")
 
 
 def _figures(found: SearchRunData) -> list[Figure]:
@@ -280,7 +281,7 @@ def _trust(figures: RunFigures) -> list[Section]:
         Section(
             anchor="trust",
             heading="Which to trust",
-            intro=" ".join(f"{_sentence(each)}." for each in (*said, claimed)),
+            intro=" ".join(map(sentence, (*said, claimed))),
             tables=(_coverage_table(found.points),) if found.points else (),
         )
     ]
@@ -330,9 +331,3 @@ def _cost(searches: pl.DataFrame, totals: SearchFigures) -> Section:
 
 def _prompt_tokens(searches: pl.DataFrame) -> int:
     return int(searches["policy_prompt_tokens"].sum())
-
-
-def _sentence(words: str) -> str:
-    first = words.partition(" ")[0]
-    # The name of a setting or of a file stays as it is.
-    return words if "." in first else f"{words[:1].upper()}{words[1:]}"

@@ -10,10 +10,11 @@ from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.formatting import format_count
 from pipeline.core.tables import LABELS, ROLLOUTS
-from pipeline.display.document import Inset, Page, run_name, sentence
+from pipeline.display.document import Inset, Page, sentence
 from pipeline.display.embedded import data_element, packed, part, shortened
 from pipeline.display.page import foot, html
 from pipeline.engines.registry import made_up_text
+from pipeline.storage.location import last_part
 from pipeline.storage.starts import tree_page
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, stored_run
@@ -43,7 +44,7 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
             f"tree={config.tree[:80]}: {len(ids)} problems have that name: give the problem_id of one, such as {ids[0]}"
         )
     page = Page(
-        title=run_name(config.run_dir[0]),
+        title=last_part(config.run_dir[0]),
         kind=KIND,
         verdict=_verdict(run, found),
         details=_details(run, stored, found),

@@ -30,7 +30,7 @@ from pipeline.config.choices import BudgetUnit, Interval, LabelRule
 from pipeline.config.label import EstimatorConfig
 from pipeline.core.records import ChainShape, Counts, Origin, StepValue, Trials
 from pipeline.estimators import fixed
-from pipeline.estimators.base import Budget, Estimator, Need
+from pipeline.estimators.base import MANY, Budget, Estimator, Need
 from pipeline.estimators.intervals import interval, true_share
 from pipeline.estimators.lasting_drop import with_drops
 from pipeline.estimators.pooled import allocation
@@ -187,11 +187,10 @@ class Pooled(Estimator):
     def values(self, chains: Sequence[ChainShape], trials: Mapping[str, Trials], state: Any) -> list[list[StepValue]]:
         return values(chains, trials, self.settings, state)
 
-    def most_rollouts(self, problem: Tree, rollouts: int) -> int | None:
+    def most_rollouts(self, problem: Tree, rollouts: int) -> int:
         if self.settings.budget is None:
             return rollouts * int((~problem.closed).sum())
-        in_rollouts = self.settings.budget_unit is BudgetUnit.rollouts
-        return self.settings.budget * len(problem.chains) if in_rollouts else None
+        return self.settings.budget * len(problem.chains) if self.settings.budget_unit is BudgetUnit.rollouts else MANY
 
     def lacks(self) -> Mapping[Need, str]:
         why = (
