@@ -135,7 +135,7 @@ def test_a_folder_and_a_file(tmp_path: Path) -> None:
         ("a.jsonl", b'{"problem": "x"}\n{"problem": null}', "row 2: the column 'problem' holds no text"),
         ("a.jsonl", b'{"problem": "x"}\n{', "row 2: "),
         ("a.json", b"[1", r"begins like a JSON array"),
-        ("a.csv", b"problem", "must end in one of .jsonl"),
+        ("a.tsv", b"problem", "must end in one of .jsonl"),
         ("a.txt", b"good\n\xff\n", "line 2 is not UTF-8"),
         ("a.parquet", b"PAR1", "cannot be read"),
         ("a.txt", b"\n", "lists no problem"),
