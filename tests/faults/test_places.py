@@ -54,7 +54,7 @@ def folders(run_dir: Path) -> list[Path]:
 def test_a_directory_that_becomes_read_only_ends_the_run(scenes: Scenes, reference: Found) -> None:
     scene = scenes()
     start = scene.start(SLOW, unprivileged=True)
-    until(lambda: any((scene.run_dir / "commits").glob("unit-*.json")))
+    until(scene.committed)
     for folder in folders(scene.run_dir):
         os.chmod(folder, READ_ONLY)
     try:
