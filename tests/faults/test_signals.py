@@ -59,26 +59,6 @@ def test_a_second_signal_ends_it_at_once(second: signal.Signals, scenes: Scenes,
     assert_same(scene, reference)
 
 
-@pytest.mark.parametrize(
-    ("number", "settings", "said"),
-    [
-        (signal.SIGTERM, (), "replacing a worker"),
-        (signal.SIGKILL, (), "replacing a worker"),
-        (signal.SIGSTOP, (STALL,), "no progress within run.stall_seconds=1"),
-    ],
-)
-def test_a_worker_that_is_ended_or_hangs_is_replaced(
-    number: signal.Signals, settings: tuple[str, ...], said: str, scenes: Scenes, reference: Found
-) -> None:
-    scene = scenes()
-    start = scene.start(SLOW, *settings, workers=2)
-    until(scene.committed)
-    os.kill(start.pids("worker")[0], number)
-    assert start.wait() == 0
-    assert said in start.output
-    assert_same(scene, reference)
-
-
 @pytest.mark.parametrize("wakes", ["while its successor works", "after the run"])
 def test_a_worker_that_was_given_up_and_wakes_changes_nothing(wakes: str, scenes: Scenes, reference: Found) -> None:
     scene = scenes()
