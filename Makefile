@@ -99,7 +99,7 @@ process-kills: setup  ## kill each kind of process of real runs, at a number of 
 tiny-policy: setup  ## train a tiny model of the statistical tests again (CHAINS=short, or long: half an hour); then measure its truth again
 	$(BIN)/python -m tests.bench.tiny.train $(CHAINS)
 
-tiny-truth: setup  ## measure the values of a tiny model's prefixes with 2,000 rollouts each (CHAINS=short, or long: a quarter of an hour)
+tiny-truth: setup  ## measure the values of a tiny model's prefixes with 2,000 rollouts each (CHAINS=short, or long: half an hour)
 	$(BIN)/python -m tests.bench.tiny.truth $(CHAINS)
 
 lint: setup  ## ruff, mypy --strict, import rules, names and words, documents, pages of settings, pins, the budget of size

@@ -87,6 +87,14 @@ def ray_cluster() -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkers have children that start in a moment."""
+    from tests.graders import light_child
+
+    monkeypatch.setattr("pipeline.graders.line_process.start_module", light_child.start)
+
+
 def run_stepvalue(
     arguments: Sequence[str], *, environment: dict[str, str] | None = None, timeout: float = 240
 ) -> "subprocess.CompletedProcess[str]":

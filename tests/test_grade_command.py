@@ -17,7 +17,6 @@ from pipeline.__main__ import main
 from pipeline.cli.grade_lines import grade_lines
 from pipeline.config.label import GradeConfig
 from tests.conftest import ROOT, write_rows
-from tests.graders import light_child
 
 pytestmark = pytest.mark.slow
 
@@ -44,12 +43,6 @@ def refused(capsys: Printed, *arguments: str) -> str:
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     return shown.err.removeprefix("stepvalue: ")
-
-
-@pytest.fixture
-def light(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkers have children that start in a moment."""
-    monkeypatch.setattr("pipeline.graders.line_process.start_module", light_child.start)
 
 
 @pytest.fixture

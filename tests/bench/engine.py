@@ -11,21 +11,14 @@ from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from statistics import median
 
-from pipeline.config.fields import as_type
-from pipeline.config.label import LabelConfig
-from pipeline.core.records import Request
 from pipeline.engines.embedded import embedded_model
-from pipeline.engines.hugging_face import HfTokenizer
-from pipeline.engines.settings import VllmConfig
-from pipeline.engines.vllm.arguments import engine_arguments
-from pipeline.engines.vllm.loaded import cpu_dtype
+from tests.bench.gpu_work import ON_CPU, Job
 from tests.bench.raw import Rate, on_cpu, raw_engine
-from tests.bench.recorder import requests_of
 from tests.bench.watched import Role, watched
-from tests.settings import compose_label
 
 CHAINS = 40
 ROUNDS = 2
+SETTINGS = ["data=sample", "estimator=fixed", f"data.limit={CHAINS}", "run.show_chains=0", "run.report=false"]
 LOOK_SECONDS = 2.0
 """Seldom: bare vLLM is not looked at while it generates."""
 
@@ -34,14 +27,20 @@ def engine_share() -> None:
     print(f"\nengine: {CHAINS} chains of the sample on the embedded model, bare LLM.generate and the pipeline in turn")
     with tempfile.TemporaryDirectory(prefix="stepvalue-bench-") as name:
         folder = Path(name)
-        config = compose_label(_overrides(folder / "unused"))
-        requests = _requests(config, folder / "staged")
-        prompts = [list(request.prefix.prompt_ids) for request in requests]
+        job = Job(
+            model=str(embedded_model()),
+            random_weights=False,
+            gpu=None,
+            folder=folder,
+            scale=ON_CPU,
+            settings=SETTINGS,
+        )
+        config, prompts = job.config(), job.prompts()
         ratios = []
-        with raw_engine(folder, _engine(config), on_cpu(config), config, prompts) as raw:
+        with raw_engine(folder, job.engine(), on_cpu(config), config, prompts) as raw:
             for turn in range(ROUNDS):
                 bare = raw.generated()
-                run = labelled(_overrides(folder / f"run-{turn}"), folder / f"run-{turn}")
+                run = labelled([*SETTINGS, f"run_dir={folder / f'run-{turn}'}"], folder / f"run-{turn}")
                 ours = run.rate
                 ratios.append(ours.tokens_per_second / bare.tokens_per_second)
                 print(f"  LLM.generate {_shown(bare)}; pipeline {_shown(ours)}; ratio {ratios[-1]:.3f}", flush=True)
@@ -93,28 +92,3 @@ def shown_of(head: str, lines: Sequence[str]) -> list[str]:
 def _shown(rate: Rate) -> str:
     beside = rate.other_cpu_seconds / rate.seconds
     return f"{rate.tokens_per_second:.1f} tokens/s ({rate.tokens:,} tokens, beside the engine {beside:.1%} of a core)"
-
-
-def _overrides(run_dir: Path) -> list[str]:
-    return [
-        "data=sample",
-        "estimator=fixed",
-        f"data.limit={CHAINS}",
-        f"run_dir={run_dir}",
-        "run.show_chains=0",
-        "run.report=false",
-    ]
-
-
-def _requests(config: LabelConfig, run_dir: Path) -> list[Request]:
-    from transformers import AutoTokenizer
-
-    tokenizer = HfTokenizer(AutoTokenizer.from_pretrained(embedded_model()))
-    assert config.policy.max_model_len is not None
-    return requests_of(config, run_dir, tokenizer, config.policy.max_model_len)
-
-
-def _engine(config: LabelConfig) -> dict[str, object]:
-    return engine_arguments(
-        as_type(config.policy, VllmConfig), model=str(embedded_model()), dtype=cpu_dtype(), device="cpu", seed=0
-    )

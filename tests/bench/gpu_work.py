@@ -86,8 +86,9 @@ class Job:
     def _requests(self) -> list[Request]:
         from transformers import AutoTokenizer
 
-        tokenizer = HfTokenizer(AutoTokenizer.from_pretrained(self.model))
-        return requests_of(self.config(), self.folder / "staged", tokenizer, CONTEXT)
+        tokenizer, config = HfTokenizer(AutoTokenizer.from_pretrained(self.model)), self.config()
+        assert config.policy.max_model_len is not None
+        return requests_of(config, self.folder / "staged", tokenizer, config.policy.max_model_len)
 
 
 def job(name: str, folder: Path, gpu: str | None, scale: Scale) -> Job:

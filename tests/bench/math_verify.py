@@ -7,13 +7,13 @@ only the answer in dollars; both in dollars; both boxed). Whole outputs are pass
 
 import json
 import os
-import selectors
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.core.records import Verdict
+from pipeline.graders.line_process import Process, end, read_line, write_line
 from tests.conftest import ROOT
 from tests.graders.dev_files import Case, Outcome
 
@@ -33,50 +33,38 @@ def judge_all(cases: Iterable[Case], folder: Path) -> list[Outcome]:
                 worker = _start(folder)
             outcomes.append(_judge(worker, case))
     finally:
-        _end(worker)
+        end(worker)
     return outcomes
 
 
-def _judge(worker: "subprocess.Popen[bytes]", case: Case) -> Outcome:
+def _judge(worker: Process, case: Case) -> Outcome:
     answer = case.prediction if case.extracts else f"${case.prediction}$"
-    assert worker.stdin is not None
-    worker.stdin.write(json.dumps({"gold": f"${case.gold}$", "answer": answer}).encode() + b"\n")
+    write_line(worker, json.dumps({"gold": f"${case.gold}$", "answer": answer}).encode())
     limit = case.max_seconds or HANG_SECONDS
-    line = _line(worker, limit)
-    if line is None or not line:
-        _end(worker)
-        return Outcome(case=case, verdict=HANG if line is None else DIED, seconds=limit)
+    verdict = DIED
+    try:
+        line = read_line(worker, limit)
+    except TimeoutError:
+        line, verdict = b"", HANG
+    if not line:
+        end(worker)
+        return Outcome(case=case, verdict=verdict, seconds=limit)
     reply = json.loads(line)
-    verdict = Verdict.CORRECT if reply["correct"] else Verdict.INCORRECT
-    return Outcome(case=case, verdict=verdict.value, seconds=reply["seconds"])
+    judged = Verdict.CORRECT if reply["correct"] else Verdict.INCORRECT
+    return Outcome(case=case, verdict=judged.value, seconds=reply["seconds"])
 
 
-def _start(folder: Path) -> "subprocess.Popen[bytes]":
+def _start(folder: Path) -> Process:
     worker = subprocess.Popen(
         [sys.executable, "-P", "-m", "tests.bench.math_verify_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         bufsize=0,
+        start_new_session=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    if not _line(worker, START_SECONDS):
+    if not read_line(worker, START_SECONDS):
         raise SystemExit("math-verify does not start")
     return worker
-
-
-def _end(worker: "subprocess.Popen[bytes]") -> None:
-    worker.kill()
-    worker.wait()
-    for pipe in (worker.stdin, worker.stdout):
-        if pipe is not None:
-            pipe.close()
-
-
-def _line(worker: "subprocess.Popen[bytes]", seconds: float) -> bytes | None:
-    """One line, empty where the process ended, None where it said nothing in time."""
-    assert worker.stdout is not None
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(worker.stdout, selectors.EVENT_READ)
-        return worker.stdout.readline() if waiting.select(seconds) else None

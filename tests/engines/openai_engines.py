@@ -11,6 +11,7 @@ from typing import Any, ParamSpec
 from pipeline.config.label import SamplingConfig
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import Completion, Prefix, Problem, Request
+from pipeline.engines.base import Engine
 from pipeline.engines.openai.engine import OpenAiEngine
 from pipeline.engines.settings import OpenAiConfig
 from tests.engines.served import MODEL, Server, served
@@ -69,7 +70,7 @@ def requests(count: int, problem_id: str = "p", start: int = 0) -> list[Request]
 
 
 async def drained(
-    made: OpenAiEngine, asked: Sequence[Request], done: list[Completion] | None = None, *, keep_tokens: bool = False
+    made: Engine, asked: Sequence[Request], done: list[Completion] | None = None, *, keep_tokens: bool = False
 ) -> list[Completion]:
     done = [] if done is None else done
     async for batch in made.generate(asked, keep_tokens=keep_tokens):

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -18,6 +17,7 @@ from pipeline.engines.oracle import ByteTokenizer, OracleConfig, OracleEngine, t
 from pipeline.engines.oracle_tree import Shape
 from pipeline.graders.math.compare import quick_verdict
 from tests import strategies as our
+from tests.engines.openai_engines import drained
 from tests.oracles.lab import LabEngine, LabRollouts
 from tests.settings import policy_settings
 
@@ -36,25 +36,12 @@ def engine(seed: int = 0, spread: float = 0.35, max_model_len: int | None = None
     return OracleEngine(policy, Shape(spread=spread))
 
 
-def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN) -> list[Request]:
-    prefix = Prefix(prefix_id=prefix_id, step_index=0, text="", prompt_ids=(1,))
+def requests(count: int, prefix_id: str = "x", problem: Problem = SEVEN, text: str = "", **more: Any) -> list[Request]:
+    prefix = Prefix(prefix_id=prefix_id, step_index=text.count("\n"), text=text, prompt_ids=(1,))
     return [
-        Request(request_id=rollout_id(prefix_id, index), issue_index=index, problem=problem, prefix=prefix)
+        Request(request_id=rollout_id(prefix_id, index), issue_index=index, problem=problem, prefix=prefix, **more)
         for index in range(count)
     ]
-
-
-async def drained(
-    oracle: OracleEngine | LabEngine,
-    asked: Sequence[Request],
-    done: list[Completion] | None = None,
-    *,
-    keep_tokens: bool = False,
-) -> list[Completion]:
-    done = [] if done is None else done
-    async for batch in oracle.generate(asked, keep_tokens=keep_tokens):
-        done.extend(batch)
-    return done
 
 
 @given(st.lists(st.integers(0, 700), max_size=4))

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from pipeline.config.oracle_world import World
-from pipeline.core.ids import content_id, rollout_id
-from pipeline.core.records import Completion, Finish, Prefix, Problem, Request, Verdict
+from pipeline.core.ids import content_id
+from pipeline.core.records import Completion, Finish, Problem, Request, Verdict
 from pipeline.engines.oracle import OracleConfig, OracleEngine
 from pipeline.engines.oracle_tree import Shape, Tree
 from pipeline.graders.math.compare import quick_verdict
 from pipeline.graders.math.extract import final_answer
-from tests.engines.test_oracle import GOLDS, SEVEN, drained
+from tests.engines.openai_engines import drained
+from tests.engines.test_oracle import GOLDS, SEVEN
+from tests.engines.test_oracle import requests as requests_after
 from tests.oracles.leaves import all_leaves
 from tests.settings import policy_settings
 
@@ -48,12 +50,7 @@ def engine(seed: int = 0, **own: Any) -> OracleEngine:
 
 
 def requests(count: int, text: str = "", problem: Problem = SEVEN, **more: Any) -> list[Request]:
-    name = content_id("prefix", problem.problem_id, text)
-    prefix = Prefix(prefix_id=name, step_index=text.count("\n"), text=text, prompt_ids=(1,))
-    return [
-        Request(request_id=rollout_id(name, index), issue_index=index, problem=problem, prefix=prefix, **more)
-        for index in range(count)
-    ]
+    return requests_after(count, content_id("prefix", problem.problem_id, text), problem, text, **more)
 
 
 def completions(oracle: OracleEngine, asked: Sequence[Request], *, keep_tokens: bool = False) -> list[Completion]:

@@ -233,6 +233,8 @@ def test_outcome_rows_are_counted_and_balanced_by_outcome(run_dir: Path, tmp_pat
         ({"layout": "openrlhf", "placeholder": "Z", "separator": "aZb"}, "contains the placeholder 'Z'"),
         ({"layout": "openrlhf", "placeholder": "\\n"}, "contains the placeholder"),
         ({"layout": "orm", "threshold": 0.5}, "holds outcomes of chains"),
+        ({"layout": "orm", "uncertain": UncertainSteps.drop}, "holds outcomes of chains"),
+        ({"layout": "orm", "neutral": NeutralSteps.positive}, "holds outcomes of chains"),
         ({"max_length": 5}, "counted with a tokenizer"),
         ({"neutral": NeutralSteps.positive, "threshold": 0.5}, "there are no neutral steps"),
         ({"decontaminate": DecontaminateConfig(ngram=5)}, "no effect without decontaminate.paths"),

@@ -182,13 +182,3 @@ def test_neutral_steps_need_no_word_where_values_are_the_target() -> None:
     )
     assert isinstance(made, TrainingExample)
     assert (made.targets, made.labels) == ([0.9, 0.6, 0.05], [1, 2, 0])
-
-
-def test_an_outcome_is_not_about_steps() -> None:
-    for asked in (
-        settings(threshold=0.5),
-        settings(uncertain=UncertainSteps.drop),
-        settings(neutral=NeutralSteps.positive),
-    ):
-        with pytest.raises(UsageError, match="holds outcomes of chains"):
-            target_choice(asked, layout(whole=True, outcome=True))

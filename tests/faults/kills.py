@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.deadlines import until
 from tests.faults.conftest import MEMORY
-from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, files, found, logged, scene, survivors
+from tests.faults.runs import FINISH_SECONDS, SETTINGS, Found, Scene, Start, committed, found, logged, scene, survivors
 
 AT_ONCE = 2
 PROBLEMS = 12
@@ -99,7 +99,7 @@ def directory(folder: Path, kills: int, expected: Expected, luck: random.Random)
                 tally += _killed(mine, start)
             tally += Tally(answered=sum(len(ids) for _, ids in answered(mine)))
             tally += _changed(records, mine)
-            records = committed(mine)
+            records = committed(mine.run_dir, "*")
         tally += compared(found(mine.run_dir), expected.at(target))
     mine.clear_away()
     return tally
@@ -127,17 +127,8 @@ def answered(mine: Scene) -> list[tuple[float, list[str]]]:
     return [(when, ids) for when, ids in batches if len(ids) > DRAWS]
 
 
-def committed(mine: Scene) -> dict[str, bytes]:
-    """The commit records."""
-    return {
-        name: data
-        for name, data in files(mine.run_dir / "commits").items()
-        if name.endswith(".json") and "/." not in name
-    }
-
-
 def _changed(before: dict[str, bytes], mine: Scene) -> Tally:
-    now = committed(mine)
+    now = committed(mine.run_dir, "*")
     return Tally(changed=sum(now.get(name) != data for name, data in before.items()))
 
 

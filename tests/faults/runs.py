@@ -98,6 +98,11 @@ def logged(run_dir: Path) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for shard in shards for row in read_shard(storage, shard).to_pylist()]
 
 
+def committed(run_dir: Path, kind: str = UNIT) -> dict[str, bytes]:
+    """The commit records of a kind, by name."""
+    return {path.name: path.read_bytes() for path in (run_dir / "commits").glob(f"{kind}-*.json")}
+
+
 @dataclass(slots=True, kw_only=True)
 class Start:
     """A driver under way with its workers."""
@@ -148,6 +153,10 @@ class Scene:
     @property
     def run_dir(self) -> Path:
         return self.folder / "run"
+
+    def committed(self) -> dict[str, bytes]:
+        """What is committed of units: the parts, and the whole ones."""
+        return committed(self.run_dir)
 
     def config(self, *overrides: str) -> LabelConfig:
         with _COMPOSING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.command_line import compiled, label
+from tests.faults.command_line import compiled, started
 from tests.faults.runs import Found, Scene, Scenes, assert_same
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
@@ -50,12 +50,12 @@ def test_a_call_that_fails_from_some_time_on_ends_the_run_by_name_and_the_next_s
     scenes: Scenes, reference: Found, library: Path, call: str, code: int, first: int
 ) -> None:
     scene = scenes()
-    done = label(scene, environment=broken(scene, library, call, str(code), first, ALWAYS))
+    job = started(scene, environment=broken(scene, library, call, str(code), first, ALWAYS))
+    assert job.wait() == 1, job.said
     assert struck(scene)
-    assert "Traceback" not in done.said
-    assert done.code == 1, done.said
-    assert REMEDY in done.said
-    assert label(scene).code == 0
+    assert "Traceback" not in job.said
+    assert REMEDY in job.said
+    assert started(scene).wait() == 0
     assert_same(scene, reference)
 
 
@@ -68,9 +68,9 @@ def test_a_call_that_fails_once_costs_nothing_that_was_committed(
 ) -> None:
     scene = scenes()
     times = ALWAYS if how == "short" else 1
-    done = label(scene, environment=broken(scene, library, call, how, first, times))
+    job = started(scene, environment=broken(scene, library, call, how, first, times))
+    assert job.wait() == 0 or (how != "short" and REMEDY in job.said), job.said
     assert struck(scene)
-    assert "Traceback" not in done.said
-    assert done.code == 0 or (how != "short" and REMEDY in done.said), done.said
-    assert label(scene).code == 0
+    assert "Traceback" not in job.said
+    assert started(scene).wait() == 0
     assert_same(scene, reference)

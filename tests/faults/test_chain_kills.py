@@ -1,8 +1,11 @@
 """kill -9 of `judge`, `check`, `score` and `search` with their private Ray, of the driver or of a worker, again and again: each
 ends with the rows of one that nobody disturbs, what was committed is not done again, and no process of a verifier is left."""
 
+import random
 import shutil
+import signal
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,15 +14,18 @@ import psutil
 import pytest
 
 from pipeline.__main__ import main
-from tests.checkout import ROOT
+from tests.checkout import stepvalue
 from tests.deadlines import until
-from tests.faults.ray_kills import SECONDS, command, kills_until_done
+from tests.faults.runs import committed
 from tests.runtime.chain_tasks import CHECK, JUDGE, SCORE, SEARCH, Task
 from tests.runtime.checking import runs as checks
 from tests.runtime.judging.runs import NAME
 from tests.searches.runs import ORACLES
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
+
+SECONDS = 60.0
+"""The longest that a start may take."""
 
 
 class Killed(NamedTuple):
@@ -84,14 +90,51 @@ def test_a_killed_command_goes_on_where_it_was(killed: Killed, victim: str, tmp_
     (folder := tmp_path / "killed").mkdir()
     run_dir = task.prepared(folder, killed.chains)
     calm = shutil.copytree(folder, tmp_path / "calm") / run_dir.name
-    subprocess.run(command(*killed.start(calm)), cwd=ROOT, check=True, timeout=SECONDS, capture_output=True)
-    slow = killed.start(run_dir, *killed.slow.split())
-    assert kills_until_done(slow, task.place(run_dir), victim, most=killed.most, apart=killed.apart) >= killed.least
+    assert stepvalue(tmp_path / "calm.log", *killed.start(calm)).wait(SECONDS) == 0
+    assert kills_until_done(killed, run_dir, victim) >= killed.least
     found = task.rows(run_dir)
     assert found.equals(task.rows(calm))
     assert set(found["row"]) == set(range(killed.chains))
     assert main(["audit", f"run_dir={run_dir}"]) == 0
     until(lambda: not _orphans(), SECONDS)
+
+
+def kills_until_done(killed: Killed, run_dir: Path, victim: str) -> int:
+    """Start the command until it ends well, and kill the `victim` again and again. Returns the number of kills. No record that
+    was committed changes."""
+    luck, kills, before = random.Random(victim), 0, dict[str, bytes]()
+    words, place = killed.start(run_dir, *killed.slow.split()), killed.task.place(run_dir)
+    log = run_dir.with_suffix(".log")
+    while True:
+        process = stepvalue(log, *words)
+        try:
+            deadline = time.monotonic() + SECONDS
+            wanted = len(before) + luck.randint(1, killed.apart)
+            while process.poll() is None and time.monotonic() < deadline:
+                if kills < killed.most and len(committed(place)) >= wanted and _kill(process, victim):
+                    kills += 1
+                    wanted = len(committed(place)) + luck.randint(1, killed.apart)
+                time.sleep(0.01)
+            code = process.wait(SECONDS)
+        finally:
+            process.kill()
+        now = committed(place)
+        assert before.items() <= now.items(), "no record that was committed has changed"
+        before = now
+        if code == 0:
+            return kills
+        assert code == -signal.SIGKILL, log.read_text()
+
+
+def _kill(process: "subprocess.Popen[bytes]", victim: str) -> bool:
+    """Kill the driver or a worker. Returns whether there was one."""
+    try:
+        driver = psutil.Process(process.pid)
+        actors = [each for each in driver.children(recursive=True) if "_Actor" in " ".join(each.cmdline())]
+        (driver if victim == "driver" else actors[0]).kill()
+    except (psutil.Error, IndexError):
+        return False
+    return True
 
 
 def _orphans() -> list[psutil.Process]:

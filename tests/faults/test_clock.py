@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.command_line import compiled, ended, started
+from tests.faults.command_line import compiled, started
 from tests.faults.runs import Found, Scenes, assert_same, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(280)]
@@ -39,15 +39,14 @@ def test_a_clock_that_jumps_costs_nothing(
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    process = started(scene, RATE, environment=environment)
-    until(lambda: process.poll() is not None or any((scene.run_dir / "commits").glob("unit-*.json")), 60)
+    job = started(scene, RATE, environment=environment)
+    until(job.at_work, 60)
     for jump in jumps:
-        assert process.poll() is None, ended(scene, process).said
+        assert job.at_work()
         offset.write_text(f"{jump}\n")
         time.sleep(BETWEEN_SECONDS)
-    done = ended(scene, process)
-    assert done.code == 0, done.said
-    assert "Traceback" not in done.said
+    assert job.wait() == 0, job.said
+    assert "Traceback" not in job.said
     (record,) = (scene.run_dir / "starts").glob("*.json")
     assert abs(json.loads(record.read_text())["at"] - time.time()) > JUMP_SECONDS, "the clock of the run did not jump"
     assert_same(scene, reference)

@@ -1,18 +1,14 @@
 """Three nodes of Ray on one machine, and the command line on them: workers ended and stopped, a node lost, the head lost."""
 
 import contextlib
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.checkout import stepvalue
+from tests.faults.command_line import Job, started
 from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import Found, Scene, Scenes, assert_same, logged, until
-from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(240)]
 
@@ -28,21 +24,6 @@ TOTALS = (
     "11 read = 11 used + 0 rejected",
     "rollouts  880 = 382 correct + 498 incorrect + 0 without an answer + 0 ungraded",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """The command line under way."""
-
-    process: "subprocess.Popen[bytes]"
-    log: Path
-
-    @property
-    def output(self) -> str:
-        return self.log.read_text()
-
-    def wait(self, seconds: float = SECONDS) -> int:
-        return self.process.wait(seconds)
 
 
 Label = Callable[..., Job]
@@ -68,40 +49,19 @@ def label() -> Iterator[Label]:
     jobs: list[Job] = []
 
     def start(scene: Scene, cluster: Raylets, *overrides: str, workers: int = WORKERS) -> Job:
-        where = [f"data.path={scene.data}", f"run_dir={scene.run_dir}", f"cluster.address={cluster.address}"]
-        shown = ["run.progress_seconds=0.5", "run.report=false"]
-        settings = [*scene.settings, RATE, "run.units_in_flight=1", *shown, *overrides]
-        log = scene.folder / f"label-{len(jobs)}.log"
-        words = ["label", *where, f"cluster.workers={workers}", *settings]
-        process = stepvalue(log, *words, environment=TOKEN)
-        jobs.append(Job(process=process, log=log))
+        usual = (RATE, f"cluster.workers={workers}", "run.units_in_flight=1", "run.progress_seconds=0.5")
+        jobs.append(started(scene, *usual, *overrides, cluster=cluster))
         return jobs[-1]
 
     yield start
     for job in jobs:
-        job.process.kill()
-        job.process.wait()
-
-
-def at_work(scene: Scene, job: Job) -> Callable[[], bool]:
-    """Whether a part of a unit is committed, while the run goes on."""
-
-    def begun() -> bool:
-        assert job.process.poll() is None, job.output
-        return bool(records(scene))
-
-    return begun
-
-
-def records(scene: Scene) -> set[str]:
-    """Names of what is committed of units."""
-    return {path.name for path in (scene.run_dir / "commits").glob("unit-*.json")}
+        job.end()
 
 
 def assert_finished(job: Job, scene: Scene, reference: Found) -> None:
-    assert job.wait() == 0, job.output
+    assert job.wait(SECONDS) == 0, job.said
     for line in TOTALS:
-        assert line in job.output
+        assert line in job.said
     assert_same(scene, reference)
 
 
@@ -119,21 +79,21 @@ def test_an_actor_that_is_ended_is_replaced(
 ) -> None:  # fmt: skip
     scene = scenes()
     job = label(scene, cluster, *settings, workers=workers)
-    until(at_work(scene, job), SECONDS)
+    until(job.at_work, SECONDS)
     end(cluster.actors()[0])
     assert_finished(job, scene, reference)
-    assert said in job.output
+    assert said in job.said
 
 
 def test_a_killed_actor_is_charged(cluster: Raylets, scenes: Scenes, label: Label) -> None:
     """Unlike one that is reported to go, and one that is lost with its node."""
     scene = scenes()
     job = label(scene, cluster, *NO_FAILURE, workers=1)
-    until(at_work(scene, job), SECONDS)
+    until(job.at_work, SECONDS)
     cluster.actors()[0].kill()
     assert job.wait(SECONDS) == 1
-    assert "workers failed 1 time (run.max_failures)" in job.output
-    assert "Traceback" not in job.output
+    assert "workers failed 1 time (run.max_failures)" in job.said
+    assert "Traceback" not in job.said
 
 
 def test_a_lost_node_costs_no_attempt_and_its_actor_writes_on_while_it_lives(
@@ -141,18 +101,18 @@ def test_a_lost_node_costs_no_attempt_and_its_actor_writes_on_while_it_lives(
 ) -> None:
     scene = scenes()
     job = label(scene, cluster, *NO_FAILURE, "run.unit_problems=1", workers=1)
-    until(at_work(scene, job), SECONDS)
+    until(job.at_work, SECONDS)
     node = next(node for node in cluster.others if node.actors())
     (actor,) = node.actors()
     try:
         node.child("raylet").kill()
-        before = records(scene)
-        until(lambda: records(scene) > before, SECONDS)
+        before = scene.committed()
+        until(lambda: scene.committed().keys() > before.keys(), SECONDS)
         assert cluster.actors() == [], "it has a successor already"
     finally:
         actor.kill()
     assert_finished(job, scene, reference)
-    assert "replacing a worker" in job.output
+    assert "replacing a worker" in job.said
 
 
 def test_an_actor_that_stops_is_replaced_and_changes_nothing_when_it_goes_on(
@@ -160,11 +120,11 @@ def test_an_actor_that_stops_is_replaced_and_changes_nothing_when_it_goes_on(
 ) -> None:
     scene = scenes()
     job = label(scene, cluster, STALL)
-    until(at_work(scene, job), SECONDS)
+    until(job.at_work, SECONDS)
     stopped = cluster.actors()[0]
     stopped.suspend()
     try:
-        until(lambda: "no progress within run.stall_seconds=3" in job.output, SECONDS)
+        until(lambda: "no progress within run.stall_seconds=3" in job.said, SECONDS)
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):
             stopped.resume()
@@ -178,11 +138,11 @@ def test_a_run_that_gets_no_worker_ends_and_says_why(
     job = label(first, cluster, SLOW)
     until(lambda: len(cluster.actors()) == WORKERS, SECONDS)
     late = label(other, cluster, "cluster.wait_seconds=3")
-    assert late.wait() == 1, late.output
+    assert late.wait(SECONDS) == 1, late.said
     why = "no worker got its resources within cluster.wait_seconds=3: each needs 1 CPU of one node, and 0 of"
-    assert why in late.output, late.output
-    assert "Traceback" not in late.output
-    job.process.kill()
+    assert why in late.said, late.said
+    assert "Traceback" not in late.said
+    job.end()
     until(lambda: not cluster.actors(), SECONDS)
     assert_finished(label(other, cluster, FAST), other, reference)
 
@@ -193,8 +153,8 @@ def test_a_lost_head_ends_the_run_and_another_cluster_finishes_it(
     scene = scenes()
     with raylets(1) as lost:
         job = label(scene, lost, SLOW, "run.unit_problems=1", workers=1)
-        until(at_work(scene, job), SECONDS)
+        until(job.at_work, SECONDS)
         lost.nodes[0].child("gcs_server").kill()
-        assert job.wait(HEAD_LOST_SECONDS) > 0, job.output
+        assert job.wait(HEAD_LOST_SECONDS) > 0, job.said
     assert 0 < len(logged(scene.run_dir)) < len(reference.log)
     assert_finished(label(scene, cluster, FAST, "run.unit_problems=1"), scene, reference)

@@ -16,6 +16,7 @@ from tests.checkout import ROOT, stepvalue, write_rows
 from tests.faults.gpu_engine.rehearsal import DIED_SAYING
 from tests.faults.raylets import Raylets, raylets
 from tests.faults.runs import until
+from tests.plugin.installed import distribution
 from tests.ray_head import TOKEN
 
 pytestmark = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.timeout(400)]
@@ -41,11 +42,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the distribution of the engine installed in it, as every node of a cluster needs it."""
     site = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "tests" / "faults" / "gpu_engine" / "rehearsal.py", site)
-    installed = site / "stepvalue_rehearsal-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: stepvalue-rehearsal\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("[stepvalue.engines]\nrehearsal = rehearsal:Rehearsal\n")
-    return site
+    points = {"stepvalue.engines": {"rehearsal": "rehearsal:Rehearsal"}}
+    return distribution(site, "stepvalue-rehearsal", "1.0", points)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """Runs in an object store, started as a user starts them: killed in the middle, twice at once, and where nobody is refused."""
 
 import io
-import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,8 @@ from pipeline.storage.lock import MARKER, driver_marker
 from pipeline.storage.shards import intact_bytes
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
-from tests.conftest import ROOT, run_stepvalue, write_rows
+from tests.checkout import stepvalue
+from tests.conftest import run_stepvalue, write_rows
 from tests.deadlines import until
 from tests.object_store import DEAF, HONEST, ObjectServer, object_server
 from tests.runtime.growing import chains
@@ -60,16 +59,14 @@ def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Storage
     return storage_at(run_dir)
 
 
-def started(data: Path, run_dir: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "label", f"data.path={data}", f"run_dir={run_dir}", *SETTINGS, SLOW],
-        cwd=ROOT,
-        env=os.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """What all drivers print."""
+    return tmp_path / "log"
+
+
+def started(data: Path, run_dir: str, log: Path) -> "subprocess.Popen[bytes]":
+    return stepvalue(log, "label", f"data.path={data}", f"run_dir={run_dir}", *SETTINGS, SLOW)
 
 
 def unit_records(storage: Storage) -> list[str]:
@@ -107,34 +104,33 @@ def assert_as_undisturbed(storage: Storage, undisturbed: Storage, server: Object
     assert MARKER not in storage.names("")
 
 
-def test_a_run_that_is_killed_goes_on_where_it_was(server: ObjectServer, data: Path, undisturbed: Storage) -> None:
+def test_a_run_that_is_killed_goes_on_where_it_was(
+    server: ObjectServer, data: Path, undisturbed: Storage, log: Path
+) -> None:
     storage = storage_at(f"s3://{HONEST}/killed/run")
-    driver = started(data, storage.run_dir)
+    driver = started(data, storage.run_dir, log)
     until(lambda: driver.poll() is not None or len(unit_records(storage)) >= 5, SECONDS)
-    assert driver.poll() is None, driver.communicate()
+    assert driver.poll() is None, log.read_text()
     tree = [*psutil.Process(driver.pid).children(recursive=True), psutil.Process(driver.pid)]
     for process in tree:
         process.kill()
-    driver.communicate()
+    driver.wait()
     psutil.wait_procs(tree, timeout=20)
     committed = {name: storage.read(name) for name in unit_records(storage)}
     assert sum(rollouts(storage).values()) < sum(rollouts(undisturbed).values())
 
-    again = started(data, storage.run_dir)
-    output, errors = again.communicate(timeout=SECONDS)
-    assert again.returncode == 0, errors
-    assert f"{2 * PROBLEMS} read = {2 * PROBLEMS} used + 0 rejected" in output
+    assert started(data, storage.run_dir, log).wait(SECONDS) == 0, log.read_text()
+    assert f"{2 * PROBLEMS} read = {2 * PROBLEMS} used + 0 rejected" in log.read_text()
     assert_as_undisturbed(storage, undisturbed, server)
     assert {name: storage.read(name) for name in committed} == committed
 
 
 def test_two_drivers_at_once_lose_nothing_and_double_nothing(
-    server: ObjectServer, data: Path, undisturbed: Storage
+    server: ObjectServer, data: Path, undisturbed: Storage, log: Path
 ) -> None:
     storage = storage_at(f"s3://{HONEST}/two/run")
-    drivers = [started(data, storage.run_dir) for _ in range(2)]
-    ends = [driver.communicate(timeout=SECONDS) for driver in drivers]
-    assert [driver.returncode for driver in drivers] == [0, 0], ends
+    drivers = [started(data, storage.run_dir, log) for _ in range(2)]
+    assert [driver.wait(SECONDS) for driver in drivers] == [0, 0], log.read_text()
     assert_as_undisturbed(storage, undisturbed, server)
     assert any(path.startswith(f"/{HONEST}/two/run/commits/unit-") for path in server.refused), "they never met"
 

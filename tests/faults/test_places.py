@@ -1,9 +1,7 @@
-"""A place that gives out under a run, and a directory of another run."""
+"""A place that becomes read-only under a run, and a directory of another run."""
 
 import os
 import re
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,36 +13,12 @@ from pipeline.engines.registry import policy_for
 from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import claim
-from tests.faults.runs import Found, Scene, Scenes, assert_same, files, until
+from tests.faults.runs import Found, Scenes, assert_same, files, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 
 SLOW = "policy.lab.tokens_per_second=30000"
-TOO_SMALL, ENOUGH = "size=48k", "size=16m"
 WRITABLE, READ_ONLY = 0o755, 0o555
-
-
-@pytest.fixture
-def small_disk(scenes: Scenes) -> Iterator[Scene]:
-    """A scene whose run directory is a file system that is too small for it."""
-    scene = scenes()
-    scene.run_dir.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", TOO_SMALL, "tmpfs", scene.run_dir], capture_output=True)
-    if made.returncode:
-        pytest.skip("a file system can be mounted by root only; full disks are played by failpoints too")
-    yield scene
-    scene.clear_away()
-    subprocess.run(["umount", scene.run_dir], check=True)
-
-
-def test_a_full_disk_ends_the_run_and_with_space_it_goes_on(small_disk: Scene, reference: Found) -> None:
-    start = small_disk.start()
-    assert start.wait() == 1
-    assert "No space left on device; free disk space or permit writing, then start again" in start.output
-    assert "Traceback" not in start.output
-    subprocess.run(["mount", "-o", f"remount,{ENOUGH}", small_disk.run_dir], check=True)
-    small_disk.finish()
-    assert_same(small_disk, reference)
 
 
 def folders(run_dir: Path) -> list[Path]:
@@ -54,7 +28,7 @@ def folders(run_dir: Path) -> list[Path]:
 def test_a_directory_that_becomes_read_only_ends_the_run(scenes: Scenes, reference: Found) -> None:
     scene = scenes()
     start = scene.start(SLOW, unprivileged=True)
-    until(lambda: any((scene.run_dir / "commits").glob("unit-*.json")))
+    until(scene.committed)
     for folder in folders(scene.run_dir):
         os.chmod(folder, READ_ONLY)
     try:

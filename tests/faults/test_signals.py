@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
 
 import psutil
 import pytest
@@ -17,7 +16,6 @@ from tests.faults.runs import (
     Start,
     alive,
     assert_same,
-    files,
     found,
     logged,
     until,
@@ -30,15 +28,10 @@ STALL = "run.stall_seconds=1"
 A_MOMENT = 0.02
 
 
-def flushed(scene: Scene) -> Callable[[], bool]:
-    """Whether a part of an unfinished unit is committed."""
-    return lambda: any((scene.run_dir / "commits").glob("unit-*.json"))
-
-
 def interrupted(scene: Scene) -> Start:
     """A start that got SIGTERM while units were in work."""
     start = scene.start(SLOW)
-    until(flushed(scene))
+    until(scene.committed)
     os.kill(start.pid, signal.SIGTERM)
     return start
 
@@ -66,31 +59,11 @@ def test_a_second_signal_ends_it_at_once(second: signal.Signals, scenes: Scenes,
     assert_same(scene, reference)
 
 
-@pytest.mark.parametrize(
-    ("number", "settings", "said"),
-    [
-        (signal.SIGTERM, (), "replacing a worker"),
-        (signal.SIGKILL, (), "replacing a worker"),
-        (signal.SIGSTOP, (STALL,), "no progress within run.stall_seconds=1"),
-    ],
-)
-def test_a_worker_that_is_ended_or_hangs_is_replaced(
-    number: signal.Signals, settings: tuple[str, ...], said: str, scenes: Scenes, reference: Found
-) -> None:
-    scene = scenes()
-    start = scene.start(SLOW, *settings, workers=2)
-    until(flushed(scene))
-    os.kill(start.pids("worker")[0], number)
-    assert start.wait() == 0
-    assert said in start.output
-    assert_same(scene, reference)
-
-
 @pytest.mark.parametrize("wakes", ["while its successor works", "after the run"])
 def test_a_worker_that_was_given_up_and_wakes_changes_nothing(wakes: str, scenes: Scenes, reference: Found) -> None:
     scene = scenes()
     start = scene.start(SLOW, STALL, unreachable=True)
-    until(flushed(scene))
+    until(scene.committed)
     zombie = start.pids("worker")[0]
     os.kill(zombie, signal.SIGSTOP)
     if wakes == "while its successor works":
@@ -106,7 +79,7 @@ def test_a_worker_that_was_given_up_and_wakes_changes_nothing(wakes: str, scenes
 def test_workers_that_outlive_their_driver_and_a_second_driver(scenes: Scenes, reference: Found) -> None:
     scene = scenes()
     start = scene.start(SLOW, workers=2, outlive=True)
-    until(flushed(scene))
+    until(scene.committed)
     os.kill(start.pid, signal.SIGKILL)
     assert start.wait() == -signal.SIGKILL
     assert alive(start.pids("worker"))
@@ -115,18 +88,10 @@ def test_workers_that_outlive_their_driver_and_a_second_driver(scenes: Scenes, r
     assert_same(scene, reference)
 
 
-def test_an_engine_that_dies_is_replaced(scenes: Scenes, reference: Found) -> None:
-    scene = scenes()
-    start = scene.start("policy.lab.fail_after=300")
-    assert start.wait() == 0
-    assert "replacing a worker" in start.output
-    assert_same(scene, reference)
-
-
 def test_two_drivers_at_once_the_second_is_refused(scenes: Scenes, reference: Found) -> None:
     scene = scenes()
     first = scene.start(SLOW)
-    until(flushed(scene))
+    until(scene.committed)
     second = scene.start(SLOW)
     assert second.wait() == 2
     assert "another job works on" in second.output
@@ -141,14 +106,6 @@ def test_two_drivers_at_once_without_the_lock_are_both_right(turn: int, scenes: 
     both = [scene.start(*settings, workers=2), scene.start(*settings)]
     assert [start.wait() for start in both] == [0, 0], both[0].output
     assert_same(scene, reference)
-
-
-def test_a_finished_run_started_again_changes_no_byte(scenes: Scenes) -> None:
-    scene = scenes()
-    scene.finish()
-    before = files(scene.run_dir)
-    assert scene.finish()["units_done_now"] == 0
-    assert files(scene.run_dir) == before
 
 
 @pytest.mark.parametrize(("workers", "in_flight"), [(1, 1), (2, 1), (4, 3)])

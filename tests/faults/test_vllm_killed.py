@@ -13,7 +13,7 @@ from pipeline.core.ids import content_id, rollout_id
 from pipeline.engines.vllm.reaper import MARK
 from tests.bench.gpu_kill import TAG, engine_under_way, killed_engine
 from tests.checkout import stepvalue
-from tests.deadlines import until
+from tests.faults.runs import alive, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.model, pytest.mark.timeout(900)]
 
@@ -45,13 +45,6 @@ def environment(process: psutil.Process) -> dict[str, str]:
         return {}
 
 
-def lives(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
 def kill(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -59,7 +52,7 @@ def kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def wait_for_end(processes: Sequence[psutil.Process]) -> None:
-    until(lambda: not any(map(lives, processes)), END_SECONDS)
+    until(lambda: not alive([each.pid for each in processes]), END_SECONDS)
 
 
 def planned(run_dir: Path) -> set[str]:
@@ -102,7 +95,7 @@ def test_an_engine_that_outlived_everything_is_ended_by_the_next_start(tmp_path:
         kill(others)
         first.wait()
         wait_for_end(others)
-        assert any(lives(process) for process in engine)
+        assert alive([process.pid for process in engine])
         assert stepvalue(log, *words, environment={TAG: tag}).wait() == 0, log.read_text()
         wait_for_end(engine)
         assert_complete(tmp_path / "run")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pipeline.config.choices import Sandbox
@@ -33,6 +34,13 @@ def code_config(**settings: object) -> CodeConfig:
     }
     found: CodeConfig = grader_settings(**(defaults | settings))
     return found
+
+
+def keeper_of(checker: CodeChecker) -> psutil.Process:
+    """The process of the checker's first child."""
+    process = checker._children[0].process
+    assert process is not None
+    return psutil.Process(process.pid)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from pipeline.graders.code.program import MAX_PROGRAM_CHARS
 from pipeline.graders.math.pool import MathChecker
 from pipeline.graders.question import in_time, question
 from pipeline.graders.registry import DecidedChecker, checker_for
-from tests.graders.conftest import CPU_SECONDS, code_config
+from tests.graders.conftest import CPU_SECONDS, code_config, keeper_of
 from tests.settings import grader_settings
 
 pytestmark = pytest.mark.slow
@@ -165,12 +165,6 @@ def test_processor_time_counts_over_all_calls_of_a_suite(code_checker: CodeCheck
     enough, more = CPU_SECONDS * 0.3, CPU_SECONDS * 2
     assert code_checker.grade_answer((f"assert f({enough})",), burns).verdict is Verdict.CORRECT
     assert code_checker.grade_answer((f"assert f({enough})\nassert f({more})",), burns).verdict is Verdict.INCORRECT
-
-
-def keeper_of(checker: CodeChecker) -> psutil.Process:
-    process = checker._children[0].process
-    assert process is not None
-    return psutil.Process(process.pid)
 
 
 def program_of(checker: CodeChecker) -> psutil.Process:

@@ -16,7 +16,7 @@ import pytest
 from pipeline.core.records import Verdict
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.runs import Descriptor
-from tests.graders.conftest import HAS_LANDLOCK
+from tests.graders.conftest import HAS_LANDLOCK, keeper_of
 from tests.graders.forgeries import FORGERIES
 
 pytestmark = pytest.mark.slow
@@ -205,9 +205,7 @@ def test_its_own_files_are_removed(own_checker: Maker, temporary: Path) -> None:
 def test_what_never_stops_is_stopped(own_checker: Maker, temporary: Path, program: str) -> None:
     checker = own_checker(deadline_seconds=30.0, memory_mib=2048)
     assert checker.grade_answer((PRINTS_SECRET,), program).verdict is Verdict.INCORRECT
-    process = checker._children[0].process
-    assert process is not None
-    assert psutil.Process(process.pid).children(recursive=True) == []
+    assert keeper_of(checker).children(recursive=True) == []
     (folder,) = temporary.iterdir()
     assert list(folder.iterdir()) == []
 
@@ -217,9 +215,7 @@ def test_threads_left_behind_end_with_their_program(own_checker: Maker) -> None:
     left = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     assert prints(checker, f"{left}print(1)", "1")
     assert checker.grade_answer((SQUARE,), f"{left}def f(x): return x * x").verdict is Verdict.CORRECT
-    process = checker._children[0].process
-    assert process is not None
-    assert psutil.Process(process.pid).children(recursive=True) == []
+    assert keeper_of(checker).children(recursive=True) == []
 
 
 def test_one_run_reports_the_next_nothing(code_checker: CodeChecker) -> None:

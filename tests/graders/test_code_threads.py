@@ -18,7 +18,7 @@ from pipeline.core.records import Verdict
 from pipeline.graders.code import child_process, thread_limit
 from pipeline.graders.code.checker import CodeChecker
 from pipeline.graders.code.thread_limit import MAX_THREADS, listen
-from tests.graders.conftest import code_config
+from tests.graders.conftest import code_config, keeper_of
 
 pytestmark = pytest.mark.slow
 
@@ -82,9 +82,7 @@ class Watcher:
     """Looks at the processes of a checker's child without a pause. `most`: the most threads that one of them had at a look."""
 
     def __init__(self, checker: CodeChecker) -> None:
-        process = checker._children[0].process
-        assert process is not None
-        self._parent = process.pid
+        self._parent = keeper_of(checker).pid
         self._others: set[str] = set()
         self.most = self.looks = 0
         self.ended = False

@@ -18,7 +18,7 @@ from pipeline.graders.code.checker import PATIENCE, CodeChecker, _is_by_machine
 from pipeline.graders.code.child import deprived_seconds
 from pipeline.graders.code.wire import ProgramReport, ProgramTask, TaskKind
 from pipeline.graders.registry import DecidedChecker, checker_for
-from tests.graders.conftest import code_config
+from tests.graders.conftest import code_config, keeper_of
 from tests.settings import grader_settings
 
 pytestmark = pytest.mark.slow
@@ -123,10 +123,9 @@ COMPUTES = "import time\ndef f(x):\n    while time.process_time() < 0.8: pass\n 
 @contextmanager
 def busy_core(checker: CodeChecker, spinners: int = 6) -> Iterator[None]:
     """Confines the checker's child to one processor, on which others compute all the time."""
-    process = checker._children[0].process
-    assert process is not None
-    core = min(os.sched_getaffinity(process.pid))
-    os.sched_setaffinity(process.pid, {core})
+    keeper = keeper_of(checker).pid
+    core = min(os.sched_getaffinity(keeper))
+    os.sched_setaffinity(keeper, {core})
     spins = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
     others = [subprocess.Popen([sys.executable, "-c", spins], start_new_session=True) for _ in range(spinners)]
     try:

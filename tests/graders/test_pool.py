@@ -151,12 +151,6 @@ def test_hostile_answers_get_a_verdict_and_leave_nothing(tmp_path: Path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["sympy.py"]
 
 
-@pytest.fixture
-def light(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkers have children that start in a moment."""
-    monkeypatch.setattr("pipeline.graders.line_process.start_module", light_child.start)
-
-
 def test_a_stopped_child_is_a_timeout(light: None) -> None:
     with MathChecker(grader_settings(deadline_seconds=DEADLINE)) as checker:
         os.kill(child_of(checker).pid, signal.SIGSTOP)

@@ -251,7 +251,7 @@ def _is_setting(name: str) -> bool:
     return here is not None
 
 
-def test_ray_job_runs_a_real_label_command() -> None:
+def test_ray_job_runs_a_real_label_command_and_has_a_gpu_for_every_worker() -> None:
     job = _ray_job()
     assert job["apiVersion"] == "ray.io/v1"
     words = shlex.split(job["spec"]["entrypoint"])
@@ -261,11 +261,6 @@ def test_ray_job_runs_a_real_label_command() -> None:
     assert settings["policy"] == "hf"
     assert all(_is_setting(name) for name in settings), settings
     assert settings["cluster.address"] == "auto"
-
-
-def test_ray_job_has_a_gpu_for_every_worker() -> None:
-    job = _ray_job()
-    settings = dict(word.split("=", 1) for word in shlex.split(job["spec"]["entrypoint"])[4:])
     (group,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
     (container,) = group["template"]["spec"]["containers"]
     assert group["replicas"] * int(container["resources"]["limits"]["nvidia.com/gpu"]) == int(

@@ -6,13 +6,10 @@ import polars as pl
 import pytest
 
 from pipeline.analysis.audit.run import audit
-from pipeline.analysis.relabel import relabel
-from pipeline.config.changes import AuditConfig, RelabelConfig
+from pipeline.config.changes import AuditConfig
 from pipeline.config.check import CheckRunConfig
-from pipeline.config.choices import ConsensusHow, LabelRule
-from pipeline.config.consensus import ConsensusChange
+from pipeline.config.choices import ConsensusHow
 from pipeline.core.errors import UsageError
-from pipeline.core.progress import RelabelResult
 from pipeline.core.records import ChainText
 from pipeline.storage.location import storage_at
 from pipeline.storage.stored_findings import CHECK_RUNS
@@ -20,22 +17,13 @@ from pipeline.witnesses.base import WitnessSource
 from pipeline.witnesses.checks import ChecksWitness
 from tests.audit.runs import copied, labels
 from tests.conftest import write_rows
+from tests.relabel.test_consensus import consensus
 from tests.runtime.checking.runs import QUICK, checked, labelled, settings, sums
 from tests.runtime.in_process import label_in_process
-from tests.settings import EstimatorChange, compose_label
+from tests.settings import compose_label
 
 pytestmark = pytest.mark.slow
 CHAINS = 60
-
-
-def consensus(run_dir: Path, how: ConsensusHow | None = None, witnesses: list[str] | None = None) -> RelabelResult:
-    return relabel(
-        RelabelConfig(
-            run_dir=str(run_dir),
-            estimator=EstimatorChange(rule=LabelRule.consensus),
-            consensus=ConsensusChange(how=how, witnesses=witnesses),
-        )
-    )
 
 
 def chain(chain_id: str, *steps: str) -> ChainText:
@@ -66,7 +54,7 @@ def run_dir(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_refuted_steps_become_bad_without_a_judge(run_dir: Path) -> None:
-    consensus(run_dir)
+    consensus(run_dir, witnesses=None)
     found = labels(run_dir).sort("source_id")
     assert found["label_rule"].unique().to_list() == ["consensus:posterior@0.95(checks:arithmetic)"]
     for row in found.to_dicts():
@@ -119,7 +107,7 @@ def test_proofs_decide(tmp_path: Path) -> None:
         for number in range(12)
     ]
     run_dir = checked_run(tmp_path, rows, "z3")
-    consensus(run_dir)
+    consensus(run_dir, witnesses=None)
     for row in labels(run_dir).to_dicts():
         first, second, _ = row["p_error_free"]
         assert first == 1
@@ -147,4 +135,4 @@ def test_checks_that_are_not_done_are_refused(run_dir: Path) -> None:
         record.unlink()
         break
     with pytest.raises(UsageError, match=r"checks:arithmetic has not checked all chains yet .* start `check"):
-        consensus(run_dir)
+        consensus(run_dir, witnesses=None)

@@ -53,9 +53,20 @@ def labelled(folder: Path, rows: list[dict[str, Any]], *overrides: str) -> Summa
     return summary
 
 
+def _one_step(folder: Path, estimator: str) -> Path:
+    labelled(folder, [ONE_STEP, OPEN_STEP], estimator)
+    return folder / "run"
+
+
+def _long(folder: Path, estimator: str) -> Path:
+    budget = ["estimator.budget=40", "estimator.budget_unit=rollouts"] if estimator == "estimator=pooled" else []
+    labelled(folder, [long_chain(LONG)], estimator, "sampling.rollouts=1", f"data.max_steps={LONG}", *budget)
+    return folder / "run"
+
+
 @every_estimator
 def test_chains_of_one_step(tmp_path: Path, name: str) -> None:
-    labelled(tmp_path, [ONE_STEP, OPEN_STEP], f"estimator={name}")
+    _one_step(tmp_path, f"estimator={name}")
     found = {row["source_id"]: row for row in labels(tmp_path).to_dicts()}
     assert found["one"]["origin"] == ["terminal"]
     assert found["one"]["label"] == [1]
@@ -64,9 +75,7 @@ def test_chains_of_one_step(tmp_path: Path, name: str) -> None:
 
 @every_estimator
 def test_chains_of_500_steps(tmp_path: Path, name: str) -> None:
-    budget = ["estimator.budget=40", "estimator.budget_unit=rollouts"] if name == "pooled" else []
-    few = ("sampling.rollouts=1", "data.max_steps=500", *budget)
-    labelled(tmp_path, [long_chain(LONG)], f"estimator={name}", *few)
+    _long(tmp_path, f"estimator={name}")
     (row,) = labels(tmp_path).to_dicts()
     assert len(row["label"]) == len(row["value"]) == LONG
     if name == "pooled":
@@ -126,19 +135,6 @@ def _always(value: float) -> Make:
         return folder / "run"
 
     return make
-
-
-def _one_step(folder: Path, estimator: str) -> Path:
-    label_in_process(settings(folder, [ONE_STEP, OPEN_STEP], estimator))
-    return folder / "run"
-
-
-def _long(folder: Path, estimator: str) -> Path:
-    few = ["sampling.rollouts=1", f"data.max_steps={LONG}"]
-    if estimator == "estimator=pooled":
-        few += ["estimator.budget=40", "estimator.budget_unit=rollouts"]
-    label_in_process(settings(folder, [long_chain(LONG)], estimator, *few))
-    return folder / "run"
 
 
 RUNS: dict[str, Make] = {

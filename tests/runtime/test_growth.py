@@ -15,6 +15,7 @@ from pipeline.core.errors import InputError
 from pipeline.core.failpoints import ARMED
 from pipeline.core.progress import Summary
 from pipeline.storage.location import storage_at
+from tests.audit.runs import files as all_files
 from tests.conftest import ROOT, write_rows
 from tests.runtime.growing import SMALL, Row, assert_sound, chains, files, label, labels
 from tests.runtime.in_process import label_in_process
@@ -95,18 +96,12 @@ CHANGED: list[tuple[list[Row], str]] = [
 @pytest.mark.parametrize(("rows", "named"), CHANGED)
 def test_a_changed_row_is_refused_with_its_number(tmp_path: Path, rows: list[Row], named: str) -> None:
     label(tmp_path, chains(1, 2, 3))
-    before = {
-        path: path.read_bytes()
-        for path in (tmp_path / "run").rglob("*")
-        if path.is_file() and "starts" not in str(path)
-    }
+    before = all_files(tmp_path / "run")
     with pytest.raises(InputError, match=named) as caught:
         label(tmp_path, rows)
     assert "1 of 3 used rows" in str(caught.value)
     assert str(caught.value).endswith("\nRestore these rows, or use another run_dir")
-    assert (
-        before.items() <= {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}.items()
-    )
+    assert before.items() <= all_files(tmp_path / "run").items()
     assert label(tmp_path, chains(1, 2, 3)).units_done_now == 0
 
 

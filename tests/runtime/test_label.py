@@ -13,6 +13,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.engines.vllm.reaper import MARK, marked_processes
 from tests.audit.runs import files
+from tests.checkout import stepvalue
 from tests.conftest import ROOT, run_stepvalue, write_rows
 from tests.deadlines import until
 from tests.ray_head import Cluster, ray_head, was_ended_by_ray
@@ -133,20 +134,12 @@ def test_sigterm_is_exit_75_and_the_run_goes_on_later(
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
     settings = [f"data.path={data}", f"run_dir={tmp_path / 'run'}", *ORACLE, "run.unit_problems=10"]
     slow = ["policy.lab.tokens_per_second=20000", "run.units_in_flight=1", "run.progress_seconds=0.5"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "label", *settings, *slow],
-        cwd=ROOT,
-        env={**os.environ, MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    log = tmp_path / "log"
+    process = stepvalue(log, "label", *settings, *slow, environment={MARK: mark})
     until(lambda: list((tmp_path / "run").glob("commits/unit-*.json")), 120)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 75, errors
-    assert "start the same command again" in errors
+    assert process.wait(60) == 75, log.read_text()
+    assert "start the same command again" in log.read_text()
     assert marked_processes(mark) == []
     done = label(ray_cluster, data, tmp_path / "run", "run.unit_problems=10")
     assert done.returncode == 0, done.stderr

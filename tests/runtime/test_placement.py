@@ -218,11 +218,6 @@ def test_fractions_fill_each_gpu_at_most_once(found: list[dict[str, int]], gpus:
         assert share(*have, gpus=gpus).workers == total
 
 
-def test_a_worker_has_whole_gpus_or_a_share_of_one() -> None:
-    with pytest.raises(ValueError, match=r"cluster\.gpus_per_worker=1\.5 .* a whole number, or below 1"):
-        ClusterConfig(gpus_per_worker=1.5)
-
-
 def test_a_model_on_more_gpus_than_its_worker_has_is_refused() -> None:
     for gpus in (1.0, 0.5):
         with pytest.raises(

@@ -9,14 +9,7 @@ import pytest
 
 from pipeline.core.errors import StoreError
 from pipeline.core.ids import rollout_id
-from pipeline.core.records import (
-    Finish,
-    Problem,
-    Rollout,
-    Tally,
-    UnitTarget,
-    Verdict,
-)
+from pipeline.core.records import Tally, UnitTarget
 from pipeline.core.tables import ROLLOUTS
 from pipeline.runtime.rollout_log import RolloutLog
 from pipeline.runtime.unit_log import Finished, LogTable
@@ -24,10 +17,7 @@ from pipeline.storage.commits import UNIT, CommitState, record_sequence
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.repair import repair
 from pipeline.storage.unit_files import UnitFiles
-
-UNIT_ID = "1" * 20
-PREFIX_ID = "b" * 20
-PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
+from tests.storage.test_unit_files import PREFIX_ID, UNIT_ID, rollout
 
 
 class HeldStorage(LocalStorage):
@@ -41,24 +31,6 @@ class HeldStorage(LocalStorage):
         self.asked.set()
         self.allowed.wait()
         return super().create(name, data)
-
-
-def rollout(issue: int, text: str) -> Rollout:
-    return Rollout(
-        rollout_id=rollout_id(PREFIX_ID, issue),
-        prefix_id=PREFIX_ID,
-        problem_id=PROBLEM.problem_id,
-        step_index=0,
-        issue_index=issue,
-        round=0,
-        reached_prefix_id=None,
-        text=text,
-        finish=Finish.STOP,
-        n_tokens=1,
-        answer="1",
-        verdict=Verdict.CORRECT,
-        grader="g",
-    )
 
 
 async def buffer(storage: LocalStorage) -> RolloutLog:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pipeline.core.ids import rollout_id
 from pipeline.core.records import (
     ChainShape,
-    Finish,
     Prefix,
     Problem,
     Request,
@@ -30,6 +29,7 @@ from pipeline.runtime.rounds import Arrivals, Round, Rounds
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.unit_files import UnitFiles
 from tests.settings import estimator
+from tests.storage.test_unit_files import rollout as usual_rollout
 
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 Key = tuple[str, int]
@@ -54,20 +54,14 @@ def rollout(key: Key, number: int) -> Rollout:
     """Whether a rollout is correct, determined by its id alone."""
     prefix_id, issue = key
     right = Random(rollout_id(prefix_id, issue)).random() < Random(prefix_id).random()
-    return Rollout(
+    return usual_rollout(
+        issue,
+        text="",
         rollout_id=rollout_id(prefix_id, issue),
         prefix_id=prefix_id,
-        problem_id=PROBLEM.problem_id,
-        step_index=0,
-        issue_index=issue,
         round=number,
-        reached_prefix_id=None,
-        text="",
-        finish=Finish.STOP,
         n_tokens=3,
-        answer="1",
         verdict=Verdict.CORRECT if right else Verdict.INCORRECT,
-        grader="g",
     )
 
 

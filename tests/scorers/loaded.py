@@ -43,7 +43,7 @@ def scored(
             await engine.close()
             await engine.close()
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def reading(settings: ScorerConfig, tokenizer: Any, config: Any = None) -> Reading:

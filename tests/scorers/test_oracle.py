@@ -9,6 +9,7 @@ import pytest
 from pipeline.config.oracle_world import World
 from pipeline.core.ids import content_id
 from pipeline.core.records import ChainText, Problem
+from pipeline.core.statistics import separation
 from pipeline.engines.base import Surroundings
 from pipeline.engines.oracle import value_of
 from pipeline.engines.oracle_tree import USUAL, Shape, Tree
@@ -51,21 +52,12 @@ def scores(*, newest_only: bool = False, count: int = PREFIXES // 4, **settings:
     return np.array([score for each in found for score in each.scores], float), np.array(values)
 
 
-def auc(got: np.ndarray, good: np.ndarray) -> float:
-    """The share of pairs of a good and a bad step in the right order."""
-    order = np.argsort(got)
-    ranks = np.empty(len(got))
-    ranks[order] = np.arange(1, len(got) + 1)
-    positive = good.sum()
-    return float((ranks[good].sum() - positive * (positive + 1) / 2) / (positive * (len(good) - positive)))
-
-
 @pytest.mark.parametrize("wanted", [0.6, 0.75, 0.9, 0.98])
 @pytest.mark.parametrize("slope", [1.0, 3.0])
 def test_the_auc_is_the_chosen_one(wanted: float, slope: float) -> None:
     got, values = scores(auc=wanted, slope=slope, shift=0.7)
     # Steps of one chain share a problem, so this is a bit more than independent prefixes would give.
-    assert auc(got, values > 0.5) == pytest.approx(wanted, abs=0.02)
+    assert separation(got[values > 0.5], got[values <= 0.5]) == pytest.approx(wanted, abs=0.02)
 
 
 def test_without_noise_and_miscalibration_scores_are_the_true_values() -> None:
@@ -120,7 +112,7 @@ def test_in_the_tree_the_auc_over_inner_prefixes_is_the_chosen_one(own: dict[str
         found = scored(started(world=World.tree, auc=wanted, **own), asked)
         inner = np.array([score for each in found for score in each.scores[:-1]], float)
         # Steps of one chain share a problem, so this and what the noise was chosen for each are 2,000 draws or a few more.
-        assert auc(inner, good) == pytest.approx(wanted, abs=0.03)
+        assert separation(inner[good], inner[~good]) == pytest.approx(wanted, abs=0.03)
 
 
 def test_in_the_tree_scores_without_noise_are_the_values_of_the_nodes() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,30 +27,31 @@ from pipeline.storage.shards import ShardRecord, read_shard
 from pipeline.storage.unit_files import UnitFiles
 
 UNIT_ID = "1" * 20
+PREFIX_ID = "b" * 20
 PROBLEM = Problem(problem_id="a" * 20, text="?", golds=("1",))
 
 
+def rollout(issue: int, text: str, **changed: Any) -> Rollout:
+    usual: dict[str, Any] = {
+        "rollout_id": rollout_id(PREFIX_ID, issue),
+        "prefix_id": PREFIX_ID,
+        "problem_id": PROBLEM.problem_id,
+        "step_index": 0,
+        "issue_index": issue,
+        "round": 0,
+        "reached_prefix_id": None,
+        "text": text,
+        "finish": Finish.STOP,
+        "n_tokens": 1,
+        "answer": "1",
+        "verdict": Verdict.CORRECT,
+        "grader": "g",
+    }
+    return Rollout(**usual | changed)
+
+
 def rollouts(issues: set[int], text: str) -> pa.Table:
-    return ROLLOUTS.to_table(
-        [
-            Rollout(
-                rollout_id=rollout_id("b" * 20, issue),
-                prefix_id="b" * 20,
-                problem_id=PROBLEM.problem_id,
-                step_index=0,
-                issue_index=issue,
-                round=0,
-                reached_prefix_id=None,
-                text=text,
-                finish=Finish.STOP,
-                n_tokens=1,
-                answer="1",
-                verdict=Verdict.CORRECT,
-                grader="g",
-            )
-            for issue in issues
-        ]
-    )
+    return ROLLOUTS.to_table([rollout(issue, text) for issue in issues])
 
 
 @dataclass
@@ -70,17 +72,17 @@ class Writer:
             self.known.update(str(row_id) for (row_id,) in ROLLOUTS.keys(table))
 
     def owed(self, issues: set[int]) -> pa.Table:
-        return rollouts({issue for issue in issues if rollout_id("b" * 20, issue) not in self.known}, self.name)
+        return rollouts({issue for issue in issues if rollout_id(PREFIX_ID, issue) not in self.known}, self.name)
 
     def flush(self, issues: set[int]) -> None:
         while not self.log.append({"rollouts": self.owed(issues)}, Tally()):
             self.read()
-        self.known.update(rollout_id("b" * 20, issue) for issue in issues)
+        self.known.update(rollout_id(PREFIX_ID, issue) for issue in issues)
 
     def complete(self, issues: set[int], target: int = 1) -> None:
         while not self.log.complete({"rollouts": self.owed(issues)}, {}, Tally(), UnitTarget(rollouts=target)):
             self.read()
-        self.known.update(rollout_id("b" * 20, issue) for issue in issues)
+        self.known.update(rollout_id(PREFIX_ID, issue) for issue in issues)
 
 
 def rows_by_id(storage: LocalStorage) -> dict[str, str]:
@@ -107,7 +109,7 @@ def test_whoever_writes_every_row_is_there_once_and_never_changes(
         (writers[writer].flush if verb == "flush" else writers[writer].complete)(issues)
         now = rows_by_id(storage)
         assert seen.items() <= now.items()
-        assert {rollout_id("b" * 20, issue) for issue in issues} <= now.keys()
+        assert {rollout_id(PREFIX_ID, issue) for issue in issues} <= now.keys()
         named = {shard.file for commit in record_sequence(storage, UNIT, UNIT_ID).commits for shard in commit.shards}
         assert {*storage.names("rollouts"), *storage.names("flushed")} == named, "who loses leaves nothing there"
         seen = now
@@ -179,7 +181,7 @@ def test_rows_that_stand_in_a_void_whole_and_in_its_parts_count_once(tmp_path: P
     (tmp_path / first).unlink()
     repair(storage, record_sequence(storage, UNIT, UNIT_ID))
     again = Writer(storage, "b")
-    assert again.known == {rollout_id("b" * 20, issue) for issue in (0, 1, 3, 4)}
+    assert again.known == {rollout_id(PREFIX_ID, issue) for issue in (0, 1, 3, 4)}
     again.complete({0, 1, 2, 3, 4}, target=2)
     assert list(rows_by_id(storage).values()) == ["a", "a", "b", "a", "a"]
 
@@ -199,7 +201,7 @@ def test_an_unreadable_record_is_declared_and_what_it_held_is_owed(tmp_path: Pat
     assert damaged == [f"commits/unit-{UNIT_ID}-00001.json"]
     assert found == record_sequence(storage, UNIT, UNIT_ID, found.length)
     second = Writer(storage, "b")
-    assert second.known == writer.known - {rollout_id("b" * 20, 1)}
+    assert second.known == writer.known - {rollout_id(PREFIX_ID, 1)}
 
 
 def test_another_drivers_word_ends_the_repair(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from pipeline.config.choices import Interval, LabelRule
+from pipeline.core.statistics import separation
 from pipeline.estimators.settings import FixedConfig, PooledConfig
-from pipeline.estimators.tree import Flags, Floats
+from pipeline.estimators.tree import Floats
 from tests.bench.estimators.hard import CEILING, FIXED
 from tests.synthetic.chains import Chains, chains_of
 from tests.synthetic.families import FAMILIES
@@ -155,15 +156,8 @@ def judged(network: torch.nn.Module, seen: Floats, truth: Floats) -> tuple[float
     located = (-np.diff(scores[rows], axis=1)).argmax(axis=1) == at
     bad = dropped(truth)
     f1 = max(first_errors(scores[:, 1:] <= threshold, bad) for threshold in THRESHOLDS)
-    return area(scored, inner > BAD), area(scored, inner > 0.5), float(divergence.mean()), float(located.mean()), f1
-
-
-def area(scores: Floats, positive: Flags) -> float:
-    """The area under the ROC curve, from ranks; scores are distinct but for ties of saturated ones."""
-    ranks = np.empty(len(scores))
-    ranks[np.argsort(scores)] = np.arange(1, len(scores) + 1)
-    up = int(positive.sum())
-    return float((ranks[positive].sum() - up * (up + 1) / 2) / (up * (len(scores) - up)))
+    areas = (separation(scored[inner > level], scored[inner <= level]) for level in (BAD, 0.5))
+    return *areas, float(divergence.mean()), float(located.mean()), f1
 
 
 def students_table(found: Sequence[Student]) -> Iterator[str]:
