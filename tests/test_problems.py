@@ -83,6 +83,13 @@ def test_messages_are_a_problem_with_its_solution() -> None:
         assert f"The messages are of {named}; a row has one of user" in refused.detail
 
 
+def test_steps_may_be_the_text_of_a_list() -> None:
+    assert read({"problem": "q", "answer": "2", "steps": '["a", "b"]'}) == read(
+        {"problem": "q", "answer": "2", "steps": ["a", "b"]}
+    )
+    assert "The steps are a text, not a list" in reject({"problem": "q", "answer": "2", "steps": "[a, b]"}).detail
+
+
 def test_an_outcome_may_be_a_text() -> None:
     data = DataConfig(columns=Columns(outcome="right"))
     rows = [{"problem": "q", "answer": "2", "steps": ["2"], "right": text} for text in ("true", "0", "FALSE")]
@@ -189,7 +196,7 @@ GOOD: dict[str, object] = {"id": "x", "problem": "q", "answer": "1"}
         ({"steps": []}, "no_steps", ["data.columns.steps=''"]),
         ({"steps": ["a", " ", "b"]}, "bad_steps", ["Step 2 of 3", "blank"]),
         ({"steps": ["a", None]}, "bad_steps", ["Step 2 of 2", "null"]),
-        ({"steps": '["a", "b"]'}, "bad_steps", ["not a list", "data.columns.solution"]),
+        ({"steps": '["a", b]'}, "bad_steps", ["not a list", "data.columns.solution"]),
         ({"solution": ["a"]}, "bad_steps", ["of type list", "data.columns.steps"]),
         ({"solution": "\n "}, "no_steps", ["blank"]),
         ({"problem": "q\x00"}, "bad_text", ["Character 1 of the problem", "NUL"]),

@@ -1,6 +1,7 @@
 """The type of a command, and how a command is interrupted."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -108,8 +109,12 @@ def imported(where: str) -> Callable[..., Any]:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output as `write_out` does. Names in them may hold anything: control characters are replaced."""
-    write_out("".join(f"{plain_lines(line)}\n" for line in lines))
+    """Write lines to standard output as `write_out` does, to a terminal in whole words. Names in them may hold anything:
+    control characters are replaced."""
+    from pipeline.display.terminal import whole_words
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    write_out("".join(f"{whole_words(part, width)}\n" for line in lines for part in plain_lines(line).split("\n")))
 
 
 def write_out(text: str) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.settings import ChainsConfig, ReportConfig, StatusConfig
-from pipeline.cli.command import Command, Here, interruptible, write_lines
+from pipeline.cli.command import Command, Here, interruptible, write_lines, write_out
 from pipeline.config.changes import AuditConfig, RegradeConfig, RelabelConfig
 from pipeline.core.errors import UsageError
 from pipeline.core.missing_models import refuse_missing_folder
@@ -124,7 +124,10 @@ def _status(config: StatusConfig) -> int:
 
     with interruptible():
         status = run_status(storage_at(config.run_dir), time.time())
-    write_lines([json.dumps(as_json(status))] if config.json else lines(status))
+    if config.json:
+        write_out(f"{json.dumps(as_json(status))}\n")
+    else:
+        write_lines(lines(status))
     return 0
 
 

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from unicodedata import normalize
@@ -187,6 +188,9 @@ def _shown(value: object) -> str:
 
 
 def _given_steps(steps: object) -> list[str]:
+    if isinstance(steps, str) and steps.startswith("["):  # a list in a cell of CSV
+        with suppress(ValueError, RecursionError):
+            steps = json.loads(steps)
     if not isinstance(steps, list | tuple):
         detail = f"The steps are {_kind(steps)}, not a list of texts"
         remedy = "; if the column holds a solution as one text, set data.columns.solution to its name."

@@ -232,13 +232,15 @@ def _line_rows(path: Path) -> Iterator[tuple[RowLocation, Row | Reject]]:
 
 
 def _csv_rows(path: Path, setting: str) -> Iterator[tuple[RowLocation, Row | Reject]]:
-    """Rows of texts; an empty cell is null. The line of a row is its last one."""
+    """Rows of texts; an empty cell is null. The line of a row is its first one."""
     csv.field_size_limit(MAX_LINE_BYTES)
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         try:
+            before = 1
             for row in rows:
-                location = _location(path, rows.line_num)
+                location = _location(path, before + 1)
+                before = rows.line_num
                 if None in row:
                     detail = "The row has more fields than the header; put quotes around texts with commas."
                     yield location, Reject(location=location, reason=RejectReason.NOT_A_ROW, detail=detail)

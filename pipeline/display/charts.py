@@ -63,6 +63,7 @@ _LOOK: dict[str, Any] = {
         "labelFontSize": 12,
         "symbolType": "square",
         "symbolSize": 90,
+        "symbolOpacity": 1,
         "offset": 4,
         "padding": 0,
         # The reader's font may be wider than the one that texts were measured with.

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pipeline import __version__
 from pipeline.display.document import Chart, Page
@@ -27,6 +27,7 @@ _PACKAGE = "pipeline.display"
 _TEMPLATE = "web/page.html.jinja"
 _NAMESPACES = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _SIZE = re.compile(r'^<svg [^>]*viewBox="([^"]*)"[^>]*>')
+_CODE = re.compile("`([^`]+)`")
 _TAG = re.compile("<[^>]*>")
 _LINK = re.compile(r'xlink:href="[^"]*/([^"/]*)"')
 """The link of a mark. Vega puts an address of its own before the query."""
@@ -48,6 +49,7 @@ def foot(command: str, given: Mapping[str, object]) -> tuple[str, ...]:
 def html(page: Page) -> bytes:
     """The page as the content of an HTML file."""
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    templates.filters["code"] = _code
     inset = page.inset
     script = "\n".join([part(_PACKAGE, "web/page.js"), *([inset.js] if inset else [])])
     style = "\n".join([part(_PACKAGE, "web/theme.css"), *([inset.css] if inset else [])])
@@ -83,6 +85,11 @@ def _drawn(charts: list[Chart], anchor: str) -> list[Markup]:
 
     made = [cleaned(vega_lite(chart, pressed=bool(anchor))) for chart in charts]
     return [Markup(_TAG.sub(styled, svg)) for svg in drawn(made)]
+
+
+def _code(text: str) -> Markup:
+    """A text whose parts between backticks are code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", escape(text)))
 
 
 def _policy(script: str) -> str:

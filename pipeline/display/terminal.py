@@ -26,7 +26,7 @@ _TEXT = 24
 _WIDTH = 160
 """No table needs more columns. A narrower terminal wraps the lines, so that no figure is cut."""
 _NAME = 10
-"""Columns of the name before what is said of it; the lines that follow stand below that."""
+"""Columns of a name, with two blanks at least, before what is said of it; the lines that follow stand below that."""
 
 
 def terminal(**options: Any) -> Console:
@@ -41,18 +41,19 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
     for part in parts:
         if isinstance(part, str):
             lines = plain_lines(part).split("\n")
-            wrapped = [_wrapped(line, shown.width) for line in lines] if shown.is_terminal else lines
-            shown.print(Text("\n".join(wrapped)), soft_wrap=True)
+            whole = [whole_words(line, shown.width) for line in lines] if shown.is_terminal else lines
+            shown.print(Text("\n".join(whole)), soft_wrap=True)
         elif isinstance(part, Section):
             show(_tables(part), shown)
         else:
             _print(part, shown)
 
 
-def _wrapped(line: str, width: int) -> str:
+def whole_words(line: str, width: int) -> str:
+    """The line in lines of that many columns, those that follow below what is said of a name."""
     if len(line) <= width:
         return line
-    indent = " " * _NAME if line[_NAME - 1 : _NAME] == " " else ""
+    indent = " " * _NAME if line[_NAME - 2 : _NAME] == "  " else ""
     return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
@@ -72,12 +73,40 @@ def _print(table: Table, shown: Console) -> None:
     if table.title:
         show(["", table.title], shown)
     width = shown.width
+    parts = [table]
     if table.text is None:
+        parts = _parts(table, width) if shown.is_terminal else parts
         shown.width = max(width, _WIDTH)
-    shown.print(_as_rich(table))
+    for at, part in enumerate(parts):
+        show([""] * (at > 0), shown)
+        shown.print(_as_rich(part))
     shown.width = width
     if table.caption:
         show([table.caption], shown)
+
+
+def _parts(table: Table, width: int) -> list[Table]:
+    """The table in parts that fit into the width: each has the columns of words, and as many others as fit."""
+    columns = list(zip(table.heads, *table.rows, strict=True))
+    widths = [2 + max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    parts, left = [list(range(table.words))], 0
+    for at in range(table.words, len(columns)):
+        if left < widths[at] and parts[-1][table.words :]:
+            parts.append(list(range(table.words)))
+        if not parts[-1][table.words :]:
+            left = width + 2 - sum(widths[: table.words])
+        parts[-1].append(at)
+        left -= widths[at]
+    if len(parts) == 1:
+        return [table]
+
+    def kept(cells: tuple[str, ...], part: list[int]) -> tuple[str, ...]:
+        return tuple(cells[at] for at in part)
+
+    return [
+        replace(table, heads=kept(table.heads, part), rows=tuple(kept(row, part) for row in table.rows))
+        for part in parts
+    ]
 
 
 def _as_rich(table: Table) -> RichTable:

@@ -146,6 +146,6 @@ def test_trust_without_a_known_answer_claims_nothing() -> None:
     trust = coverage(frame_of([searched("a", confidence=0.99, trusted=True, known=False)]), 0).trust
     assert trust is not None
     assert list(trust_sentences(trust, None, calibrated=True)) == [
-        "100 % (21 to 100) of 1 search are trusted",
+        "100 % (21-100) of 1 search are trusted",
         "accuracy is claimed for none of the trusted ones",
     ]

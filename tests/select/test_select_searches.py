@@ -144,7 +144,7 @@ def test_trust_is_shown_where_it_was_asked_for(tmp_path: Path, capsys: Printed) 
     assert select(f"searches={run}") == 0
     shown = capsys.readouterr().out
     assert "trust in run\n  search.accept=0.65: 50 %" in shown
-    assert "of 4 trusted choices that can be graded 100 % (51 to 100) are right, of the others 50 %" in shown
+    assert "of 4 trusted choices that can be graded 100 % (51-100) are right, of the others 50 %" in shown
     assert "promises" not in shown
     assert "accuracy of the choices with the most confidence, by coverage" in shown
 

@@ -57,7 +57,7 @@ def page_of(report: ScoreAgreement, config: AgreeConfig) -> Page:
         verdict=(
             f"On {format_count(report.counts.judged, 'chain')} with human labels the scores find first errors with F1 "
             f"{interval(_f1(main))}; the best method that knows no scores, `{baseline.name}`, has {interval(_f1(baseline))}. A "
-            f"good step scores above a bad one in {percent(report.steps.auc.value)} of pairs."
+            f"good step scores above a bad one in {percent(report.steps.auc.value)} of pairs. {_advice(main, baseline)}"
         ),
         details=(("scores", scores), ("human labels", humans), ("threshold", f"{main.name}, {how(report, main)}")),
         notes=tuple(map(sentence, remarks(report))),
@@ -331,6 +331,15 @@ def _few(name: str, rows: list[str], total: int) -> list[str]:
 
 def _place(row: Unusable | Unmatched) -> str:
     return f"{row.location.file}, line {row.location.line}"
+
+
+def _advice(main: MethodResult, baseline: MethodResult) -> str:
+    own, without = _f1(main), _f1(baseline).value
+    if own.value is None or without is None:
+        return "F1 is not defined here: judge them on chains with and without an error."
+    if own.low is None or own.low <= without:
+        return "They are not surely better than that: do not choose or train by them."
+    return "Choose among candidates by `select`, or make them probabilities by `calibrate`."
 
 
 def _f1(method: MethodResult) -> Interval:

@@ -21,7 +21,7 @@ from pipeline.display.document import (
     sentence,
     there,
 )
-from pipeline.display.numbers import interval, number, percent, reach
+from pipeline.display.numbers import interval, number, percent, percents, reach
 from pipeline.storage.location import last_part
 
 KIND = "comparison"
@@ -109,9 +109,8 @@ def _labels(found: Comparison) -> Table:
 def _flips(found: Comparison) -> Table:
     flips, errors, share = found.flips, found.flips.first_errors, found.flips.flipped
     chance = [] if flips.by_chance is None else [("... expected by chance", format_percent(flips.by_chance))]
-    around = "" if share.low is None else f" ({percent(share.low)} to {percent(share.high)})"
     rows = [
-        (f"flipped, of {flips.decided:,} that are certain in both", percent(share.value) + around),
+        (f"flipped, of {flips.decided:,} that are certain in both", percents(share)),
         *chance,
         (f"first error of {format_count(errors.chains, 'chain')}: the same step", f"{errors.same:,}"),
         ("... an earlier one in b", f"{errors.earlier:,}"),
@@ -199,7 +198,8 @@ def _scatter(found: Comparison) -> Chart:
     cells = [(i / bins, j / bins, count) for i, row in enumerate(found.bins) for j, count in enumerate(row) if count]
     return Chart(
         title="Values of b against those of a",
-        reading="Darker cells hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b is lower.",
+        reading="Cells with more colour hold more prefixes (logarithmic scale). On the dashed line, values are equal; below, b "
+        "is lower.",
         kind=ChartKind.heat,
         marks=tuple(Mark(x=a, x_end=a + 1 / bins, y=b, y_end=b + 1 / bins, weight=count) for a, b, count in cells),
         x=Axis(title="value in a"),

@@ -138,8 +138,8 @@ def widths(counts: pl.DataFrame) -> Chart | None:
         return None
     return Chart(
         title="Interval width against rollouts",
-        reading="Width of the interval of each prefix by its number of rollouts. Darker cells hold more prefixes. A narrow "
-        "interval means a certain value.",
+        reading="Width of the interval of each prefix by its number of rollouts. Cells with more colour hold more prefixes. A "
+        "narrow interval means a certain value.",
         kind=ChartKind.heat,
         # A tick of the axis is in the middle of its count.
         marks=tuple(

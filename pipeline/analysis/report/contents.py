@@ -70,11 +70,13 @@ def _verdict(found: RunData, remarks: int) -> str:
     steps = f": of their steps {listed(counts)}" if counts else ""
     chains, problems = format_count(found.totals.chains, "chain"), format_count(found.totals.problems, "problem")
     said = [f"{chains} of {problems} {'is' if found.totals.chains == 1 else 'are'} labelled{steps}."]
+    if not found.totals.chains:
+        said = ["Nothing is labelled yet."]
     if found.made_up:
         said.append(sentence(found.made_up))
     if found.run.unfinished:
         last = last_activity(found)
-        said.append(f"{found.run.owed}, and what is below is about the others.")
+        said.append(f"{found.run.owed}{', and what is below is about the others' * bool(found.totals.chains)}.")
         said += [sentence(last)] if last else []
         said.append("Finish the run with `label`, then write this page again.")
     elif remarks:
@@ -89,7 +91,10 @@ def _verdict(found: RunData, remarks: int) -> str:
 def _details(found: RunData) -> tuple[tuple[str, str], ...]:
     state = found.run.owed if found.run.unfinished else "finished" if found.run.units else "no row can be labelled"
     makers = found.makers.select("policy", "estimator", pl.col("label_rule").alias("label rule"))
-    details = [("state", state), *((each.name, ", ".join(dict.fromkeys(map(str, each))) or "-") for each in makers)]
+    details = [
+        ("state", state),
+        *((each.name, ", ".join(dict.fromkeys(map(str, each)))) for each in makers if len(each)),
+    ]
     edition, command = found.run.edition, found.run.edition_command
     if edition and command:
         details.append(("labels", f"edition {edition.number}, made by {command}"))

@@ -56,8 +56,8 @@ def totals_lines(totals: Totals) -> Iterator[str]:
         yield f"          on average {totals.rollouts / totals.prefixes:.1f} for each prefix"
     if totals.spent:
         yield (
-            f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up their budget before their values "
-            "were known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
+            f"spent     {totals.spent:,} of {format_count(totals.chains, 'chain')} used up the budget before the values were "
+            "known to within estimator.target_sd; for more rollouts, raise sampling.rollouts, estimator.budget or "
             "estimator.run_budget and start `label` again"
         )
     if totals.too_long:

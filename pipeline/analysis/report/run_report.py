@@ -22,7 +22,7 @@ from pipeline.estimators.labels import label_rule
 from pipeline.storage.commits import FOLDER, UNIT
 from pipeline.storage.editions import edition_sequence
 from pipeline.storage.run_record import SCHEMA, recorded_identity
-from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, PLAN
+from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, LIMITED, PLAN
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun, refuse_no_run, stored_run
 
@@ -33,7 +33,7 @@ _UNTOLD = ("rows used", "rows rejected", "problems", "chains", "steps", "distinc
 _NAMED = 3
 TEXT = 300
 """Characters of a message or of a reject's text that are shown."""
-_ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed"}
+_ENDS = {DONE: "ended normally", INTERRUPTED: "was interrupted", FAILED: "failed", LIMITED: "stopped at its limit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,8 @@ def last_activity(found: RunData) -> str:
     last = found.starts[-1]
     if not last.ended:
         return "the last start has not recorded its end: see `status`"
-    why = f": {shortened(printable(last.message), TEXT)}" if last.message else ""
+    # What a limit says of units was true then.
+    why = f": {shortened(printable(last.message), TEXT)}" if last.message and last.ended != LIMITED else ""
     return f"the last start {_ENDS.get(last.ended, 'ended')}{why}"
 
 

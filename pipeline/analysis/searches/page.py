@@ -12,7 +12,6 @@ from pipeline.analysis.searches.read import finished_searches, search_figures, s
 from pipeline.analysis.searches.sentences import (
     UNREADABLE,
     claim_sentences,
-    percent,
     search_lines,
     trust_sentences,
 )
@@ -29,7 +28,7 @@ from pipeline.core.formatting import (
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
 from pipeline.display.document import Figure, Inset, Page, Section, Table, sentence
-from pipeline.display.numbers import number
+from pipeline.display.numbers import number, percents
 from pipeline.display.page import foot, format_time, html
 from pipeline.engines.registry import made_up_text
 from pipeline.searches.base import Stop
@@ -163,7 +162,7 @@ def _verdict(found: SearchRunData) -> str:
         accuracy = found.figures.summary.accuracy
         are = "are searched"
         if accuracy.value is not None:
-            are += f", and {percent(accuracy)} of the choices that can be graded are right"
+            are += f", and {percents(accuracy)} of the choices that can be graded are right"
         said.append(f"{format_count(found.totals.problems, 'problem')} {are}.")
     if found.unfinished:
         done = f"everything below is about the other {len(found.stored.units) - found.stored.unfinished:,}"
@@ -198,7 +197,7 @@ def _figures(found: SearchRunData) -> list[Figure]:
     if (trust := figures.coverage.trust) is not None:
         note = f"{trust.trusted:,}"
         if trust.accuracy.value is not None:
-            note += f"; of {trust.claimed:,} that can be graded {percent(trust.accuracy)} are right"
+            note += f"; of {trust.claimed:,} that can be graded {percents(trust.accuracy)} are right"
         shown.append(("Trusted", format_percent(trust.share.value or 0.0), note))
     prompts = f"prompts of {_prompt_tokens(found.searches):,}"
     note = f"{totals.policy_tokens / totals.problems:,.0f} per problem; {prompts}"

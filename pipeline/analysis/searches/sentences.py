@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pipeline.analysis.searches.figures import RunFigures, RunSummary, SearchFigures, Trust
 from pipeline.core.formatting import format_count, format_number, format_percent, unscored_text
-from pipeline.core.statistics import Interval
+from pipeline.display.numbers import percents
 
 UNREADABLE = "a known answer that the grader cannot read"
 READABLE = "give a number, LaTeX or words, or with grader=code a test suite"
@@ -18,7 +18,7 @@ def search_lines(totals: SearchFigures, figures: RunFigures) -> Iterator[str]:
     yield f"          of {format_number(totals.candidates / max(1, totals.problems), 1)} chains on average"
     if summary.accuracy.value is not None:
         claimed = summary.searches - summary.unclaimed
-        yield f"right     {percent(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
+        yield f"right     {percents(summary.accuracy)} of {format_count(claimed, 'choice')} that can be graded"
     yield from _named("", (*claim_sentences(summary), *start_sentences(summary)))
     trust = figures.coverage.trust
     if trust is not None:
@@ -85,7 +85,7 @@ def start_sentences(summary: RunSummary) -> Iterator[str]:
 def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> Iterator[str]:
     """What `search.accept` is worth. `calibrated`: then `accept` is the share of right answers that it promises at least."""
     setting = "" if accept is None else f"search.accept={accept:g}: "
-    yield f"{setting}{percent(trust.share)} of {_searches(trust.searches)} are trusted"
+    yield f"{setting}{percents(trust.share)} of {_searches(trust.searches)} are trusted"
     if not trust.trusted and accept is not None:
         yield nothing_trusted(trust.highest, accept)
         return
@@ -94,20 +94,11 @@ def trust_sentences(trust: Trust, accept: float | None, *, calibrated: bool) -> 
         return
     others = trust.accuracy_of_others
     yield (
-        f"of {format_count(trust.claimed, 'trusted choice')} that can be graded {percent(trust.accuracy)} are right"
-        + (f", of the others {percent(others)}" if others.value is not None else "")
+        f"of {format_count(trust.claimed, 'trusted choice')} that can be graded {percents(trust.accuracy)} are right"
+        + (f", of the others {percents(others)}" if others.value is not None else "")
     )
     if calibrated and accept is not None and trust.accuracy.high is not None and trust.accuracy.high < accept:
         yield f"that is less than search.accept={accept:g} promises: make the calibration again with fresh rollouts"
-
-
-def percent(figure: Interval) -> str:
-    """A share in percent with its interval."""
-    assert figure.value is not None, "a share of something"
-    value = format_percent(figure.value)
-    if figure.low is None or figure.high is None:
-        return value
-    return f"{value} ({100 * figure.low:.0f} to {100 * figure.high:.0f})"
 
 
 def _searches(count: int) -> str:

@@ -44,12 +44,12 @@ def tree_report(storage: Storage, config: ReportConfig) -> tuple[str, bytes, lis
             f"tree={config.tree[:80]}: {len(ids)} problems have that name: give the problem_id of one, such as {ids[0]}"
         )
     page = Page(
-        title=last_part(config.run_dir[0]),
+        title=f"{next((name for each in found for name in each.source_ids), ids[0])} of {last_part(config.run_dir[0])}",
         kind=KIND,
         verdict=_verdict(run, found),
         details=_details(run, stored, found),
         inset=build_tree(found, stored.strength),
-        foot=foot("report", {"run_dir": config.run_dir[0], "tree": ids[0]}),
+        foot=foot("report", {"run_dir": config.run_dir[0], "tree": config.tree}),
     )
     return tree_page(ids[0]), html(page), [f"tree      {_counts(each.tree, 'step')}" for each in found]
 
