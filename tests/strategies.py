@@ -5,15 +5,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
-from pipeline.core.records import (
-    Finish,
-    InputRow,
-    Problem,
-    Rollout,
-    RowLocation,
-    Solution,
-    Verdict,
-)
+from pipeline.core.records import Finish, InputRow, Problem, Rollout, RowLocation, Solution, Verdict
 
 FORMULAS = (
     "$x$",

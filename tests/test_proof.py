@@ -5,14 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.analysis.audit.invariants import (
-    LoggedId,
-    id_faults,
-)
+from pipeline.analysis.audit.invariants import LoggedId, id_faults
 from pipeline.core.ids import rollout_id
-from pipeline.core.records import (
-    RowLocation,
-)
+from pipeline.core.records import RowLocation
 from pipeline.estimators.base import RolloutRange
 from tests import strategies as our
 from tests.settings import estimator

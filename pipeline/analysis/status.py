@@ -33,16 +33,7 @@ from pipeline.core.formatting import (
 from pipeline.core.progress import Pace, pace, repeats
 from pipeline.core.records import ReadingKind, Tally
 from pipeline.estimators.labels import label_rule
-from pipeline.storage.commits import (
-    INPUT,
-    UNIT,
-    Commit,
-    log_tally,
-    record,
-    record_sequence,
-    resolve,
-    sequence_lengths,
-)
+from pipeline.storage.commits import INPUT, UNIT, Commit, log_tally, record, record_sequence, resolve, sequence_lengths
 from pipeline.storage.commits import CommitState as CommitState
 from pipeline.storage.editions import current_edition, edition_command, edition_sequence, edition_settings
 from pipeline.storage.growths import growths_begun, has_grown

@@ -8,16 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.config.label import EstimatorConfig
-from pipeline.core.records import (
-    GROWN,
-    Chain,
-    ChainShape,
-    ChainValues,
-    RolloutOutcome,
-    StepValue,
-    Trials,
-    Verdict,
-)
+from pipeline.core.records import GROWN, Chain, ChainShape, ChainValues, RolloutOutcome, StepValue, Trials, Verdict
 from pipeline.core.table import records_of
 from pipeline.core.tables import LABELS, LABELS_GROWN, rollout_outcomes
 from pipeline.data.steps import step_texts

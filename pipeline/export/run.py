@@ -11,15 +11,7 @@ from pathlib import Path, PurePath
 import polars as pl
 
 from pipeline.config.chain_filter import ChainFilter
-from pipeline.config.consensus import (
-    ABOUT,
-    DIGEST,
-    MADE_UP,
-    RECALIBRATE,
-    WITNESSES,
-    made_up_witnesses,
-    witness_names,
-)
+from pipeline.config.consensus import ABOUT, DIGEST, MADE_UP, RECALIBRATE, WITNESSES, made_up_witnesses, witness_names
 from pipeline.config.recorded_settings import Settings
 from pipeline.consensus.kept import COLUMNS as OF_CONSENSUS
 from pipeline.consensus.kept import ConsensusCounter, reason_text

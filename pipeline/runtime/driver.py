@@ -33,13 +33,7 @@ from pipeline.runtime.worker import LearnedState, learned_state_of
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import UNIT, Commit, RecordSequence, log_tally, resolve
 from pipeline.storage.edition_writer import EditionWriter
-from pipeline.storage.editions import (
-    common_state,
-    edition_sequence,
-    own_editions,
-    repaired_editions,
-    whose_labels,
-)
+from pipeline.storage.editions import common_state, edition_sequence, own_editions, repaired_editions, whose_labels
 from pipeline.storage.growths import growth_sequence, growths_needed, growths_of
 from pipeline.storage.location import storage_at
 from pipeline.storage.repair import repair

@@ -28,14 +28,7 @@ from pipeline.runtime.state import identity, section_identity, start_settings
 from pipeline.runtime.stop import StopSignal
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import Commit
-from pipeline.storage.growths import (
-    STRENGTH,
-    begin_growth,
-    growth_sequence,
-    growths_needed,
-    growths_of,
-    has_grown,
-)
+from pipeline.storage.growths import STRENGTH, begin_growth, growth_sequence, growths_needed, growths_of, has_grown
 from pipeline.storage.location import storage_at
 from pipeline.storage.repair import repair
 from pipeline.storage.run_record import STAGED_INPUT, as_recorded, check_claim, with_input

@@ -17,16 +17,7 @@ from pipeline.core.progress import ProgressHistory, Status
 from pipeline.runtime.worker_handle import Watcher
 from pipeline.storage.commits import FOLDER as COMMITS
 from pipeline.storage.location import without_durability
-from pipeline.storage.starts import (
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    LIMITED,
-    Start,
-    new_start_id,
-    this_process,
-    write_start,
-)
+from pipeline.storage.starts import DONE, FAILED, INTERRUPTED, LIMITED, Start, new_start_id, this_process, write_start
 from pipeline.storage.starts import FOLDER as STARTS
 from pipeline.storage.storage import Storage
 

@@ -29,13 +29,7 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.labelling import labels_of, rollout_outcomes_of, stored_chains, with_verdicts
 from pipeline.estimators.tree import trees_of, trials_of
 from pipeline.storage.commits import publish_or_refuse
-from pipeline.storage.editions import (
-    LABELS,
-    VERDICTS,
-    common_state,
-    current_shards,
-    new_edition,
-)
+from pipeline.storage.editions import LABELS, VERDICTS, common_state, current_shards, new_edition
 from pipeline.storage.shards import ASIDE, ShardRecord, read_shard, write_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_run import StoredRun

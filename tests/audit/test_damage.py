@@ -16,15 +16,7 @@ from pipeline.config.changes import AuditConfig
 from pipeline.core.ids import content_id
 from pipeline.core.records import Tally
 from pipeline.core.tables import SCHEMA_VERSION
-from pipeline.storage.commits import (
-    EDITION,
-    INPUT,
-    UNIT,
-    Commit,
-    CommitState,
-    commit_name,
-    record_sequences,
-)
+from pipeline.storage.commits import EDITION, INPUT, UNIT, Commit, CommitState, commit_name, record_sequences
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import encode_identity, recorded_identity
 from pipeline.storage.shards import read_shard, write_shard

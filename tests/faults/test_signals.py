@@ -9,17 +9,7 @@ import psutil
 import pytest
 
 from tests.faults.answers import sums
-from tests.faults.runs import (
-    Found,
-    Scene,
-    Scenes,
-    Start,
-    alive,
-    assert_same,
-    found,
-    logged,
-    until,
-)
+from tests.faults.runs import Found, Scene, Scenes, Start, alive, assert_same, found, logged, until
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 

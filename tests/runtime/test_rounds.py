@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.ids import rollout_id
-from pipeline.core.records import (
-    ChainShape,
-    Prefix,
-    Problem,
-    Request,
-    Rollout,
-    UnitTarget,
-    Verdict,
-)
+from pipeline.core.records import ChainShape, Prefix, Problem, Request, Rollout, UnitTarget, Verdict
 from pipeline.estimators.base import Learner
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.estimators.tree import Tree, tree_of

@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.errors import InputError, UsageError
-from pipeline.scorers.calibration import (
-    Calibration,
-    MadeFrom,
-    MapKind,
-    PositionMap,
-    decode,
-    encode,
-)
+from pipeline.scorers.calibration import Calibration, MadeFrom, MapKind, PositionMap, decode, encode
 from pipeline.scorers.calibration_file import MAX_BYTES, read_calibration, refuse_other_model
 
 Change = Callable[[dict[str, Any]], object]

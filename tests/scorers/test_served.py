@@ -19,16 +19,7 @@ from pipeline.scorers.served_settings import OpenAiScorerConfig, ScorerServers, 
 from pipeline.scorers.settings import ModelEngine, OwnConfig
 from tests.scorers import loaded
 from tests.scorers.loaded import chain
-from tests.scorers.prm_server import (
-    CHAINS,
-    CONTEXT,
-    MODEL,
-    Json,
-    PrmServer,
-    classes_folder,
-    prm_served,
-    signs_offered,
-)
+from tests.scorers.prm_server import CHAINS, CONTEXT, MODEL, Json, PrmServer, classes_folder, prm_served, signs_offered
 from tests.tiny.policy import ASSET
 
 pytestmark = pytest.mark.slow

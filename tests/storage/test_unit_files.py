@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.core.errors import RunConflict
 from pipeline.core.ids import rollout_id, shard_name
-from pipeline.core.records import (
-    Finish,
-    Problem,
-    Rollout,
-    Tally,
-    UnitTarget,
-    Verdict,
-)
+from pipeline.core.records import Finish, Problem, Rollout, Tally, UnitTarget, Verdict
 from pipeline.core.tables import ROLLOUTS
 from pipeline.storage.commits import UNIT, Commit, CommitState, publish, record_sequence, resolve
 from pipeline.storage.local import LocalStorage

@@ -8,15 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline.analysis.agree.human import (
-    ChainPair,
-    MatchedChains,
-    ModelChain,
-    RowCounts,
-    Unusable,
-    match,
-    subsets,
-)
+from pipeline.analysis.agree.human import ChainPair, MatchedChains, ModelChain, RowCounts, Unusable, match, subsets
 from pipeline.analysis.agree.judge import MAX_LISTED, ScoreAgreement, judge
 from pipeline.analysis.agree.read import read_humans
 from pipeline.analysis.agree.rulings import (

@@ -24,15 +24,7 @@ from scipy.special import ndtr
 
 from pipeline.analysis.calibrate.fit import MapChoice, brier_losses
 from pipeline.analysis.calibrate.prefixes import PrefixCounts, Trials, mean_value
-from pipeline.analysis.comparison import (
-    RESAMPLES,
-    binned,
-    bootstrap,
-    calibration_error,
-    mean,
-    sums_of,
-    within,
-)
+from pipeline.analysis.comparison import RESAMPLES, binned, bootstrap, calibration_error, mean, sums_of, within
 from pipeline.core.formatting import format_count
 from pipeline.core.statistics import Floats, Interval, share
 from pipeline.display.columns import Column

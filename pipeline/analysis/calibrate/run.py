@@ -5,20 +5,8 @@ from pathlib import Path
 
 from pipeline import __version__
 from pipeline.analysis.agree.read import StepScores, read_step_scores
-from pipeline.analysis.calibrate.fit import (
-    choose,
-    cross_fitted,
-    fit_maps,
-    position_maps,
-    step_groups,
-)
-from pipeline.analysis.calibrate.prefixes import (
-    COLUMNS,
-    PrefixCounts,
-    ScoredPrefixes,
-    Trials,
-    match_prefixes,
-)
+from pipeline.analysis.calibrate.fit import choose, cross_fitted, fit_maps, position_maps, step_groups
+from pipeline.analysis.calibrate.prefixes import COLUMNS, PrefixCounts, ScoredPrefixes, Trials, match_prefixes
 from pipeline.analysis.calibrate.report import BeforeAfter, CalibrationReport, figures_of, reliability
 from pipeline.analysis.calibrate.sections import page_of
 from pipeline.analysis.comparison import CONFIDENCE

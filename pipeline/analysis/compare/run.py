@@ -11,12 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.analysis.compare.comparison import (
-    Comparison,
-    Side,
-    differing_settings,
-    requested_settings,
-)
+from pipeline.analysis.compare.comparison import Comparison, Side, differing_settings, requested_settings
 from pipeline.analysis.compare.frames import COLUMNS, Common, Frames, common, frames
 from pipeline.analysis.compare.sections import page_of
 from pipeline.analysis.compare.shift import label_flips, noise, shift

@@ -9,22 +9,11 @@ import polars as pl
 from pipeline.analysis.browser.searches import build_search_browser
 from pipeline.analysis.searches.figures import CoveragePoint, RunFigures, SearchFigures, run_figures
 from pipeline.analysis.searches.read import finished_searches, search_figures, search_run
-from pipeline.analysis.searches.sentences import (
-    UNREADABLE,
-    claim_sentences,
-    search_lines,
-    trust_sentences,
-)
+from pipeline.analysis.searches.sentences import UNREADABLE, claim_sentences, search_lines, trust_sentences
 from pipeline.analysis.searches.trees import searched_problems
 from pipeline.analysis.settings import ReportConfig
 from pipeline.core.errors import UsageError
-from pipeline.core.formatting import (
-    first_of,
-    format_count,
-    format_number,
-    format_percent,
-    unscored_text,
-)
+from pipeline.core.formatting import first_of, format_count, format_number, format_percent, unscored_text
 from pipeline.core.records import UNGRADED, Verdict
 from pipeline.core.tables import CANDIDATES
 from pipeline.display.document import Figure, Inset, Page, Section, Table, sentence
