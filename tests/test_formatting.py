@@ -35,11 +35,11 @@ STEADY = Pace(recent=3_000.4, overall=2_900.0, seconds_left=60.0)
         ),
         (
             Status(stage="labelling", units=3, units_done=1, prefixes=40, prefixes_decided=9, rollouts=1500,
-                   rollouts_expected=4500, tokens=90_000, load=Load(running=128, waiting=70, grading=2), workers=2,
-                   verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0),
+                   rollouts_expected=4500, rollouts_most=9000, tokens=90_000, load=Load(running=128, waiting=70, grading=2),
+                   verdicts=Verdicts(correct=700, incorrect=790, no_answer=10, truncated=3), device_seconds=1800.0, workers=2),
             STEADY,
             30,
-            "labelling 0:00:30 | units 1 of 3 finished | rollouts 1,500 of 4,500 expected so far | "
+            "labelling 0:00:30 | units 1 of 3 finished | rollouts 1,500 of 4,500 expected so far, at most 9,000 | "
             "3,000 tokens/s, 2,900 since the start | money 1.50 for 0.50 device hours | left about 0:01:00",
         ),
         (
@@ -76,13 +76,6 @@ def test_time_left_follows_from_prefixes_where_rounds_add_rollouts() -> None:
     assert pace(course, replace(status, prefixes=400)).seconds_left == pytest.approx(300.0)
     assert pace(course, replace(status, prefixes=400, rollouts_most=3_000)).seconds_left == pytest.approx(200.0)
     assert pace(course, replace(status, prefixes=400, rollouts_most=900)).seconds_left == 0.0
-
-
-def test_the_most_rollouts_stand_beside_those_that_are_expected_so_far() -> None:
-    status = Status(stage="", rollouts=5, rollouts_expected=20, rollouts_most=80)
-    assert dict(status_items(status, Pace(), None))["rollouts"] == "5 of 20 expected so far, at most 80"
-    known = replace(status, rollouts_expected=80)
-    assert dict(status_items(known, Pace(), None))["rollouts"] == "5 of 80 expected so far"
 
 
 def test_without_a_price_there_is_no_money() -> None:

@@ -83,18 +83,14 @@ def test_messages_are_a_problem_with_its_solution() -> None:
         assert f"The messages are of {named}; a row has one of user" in refused.detail
 
 
-def test_steps_may_be_the_text_of_a_list() -> None:
-    assert read({"problem": "q", "answer": "2", "steps": '["a", "b"]'}) == read(
-        {"problem": "q", "answer": "2", "steps": ["a", "b"]}
-    )
-    assert "The steps are a text, not a list" in reject({"problem": "q", "answer": "2", "steps": "[a, b]"}).detail
-
-
-def test_an_outcome_may_be_a_text() -> None:
+def test_cells_of_csv_may_be_outcomes_and_steps() -> None:
     data = DataConfig(columns=Columns(outcome="right"))
     rows = [{"problem": "q", "answer": "2", "steps": ["2"], "right": text} for text in ("true", "0", "FALSE")]
     found = [read_row(row, PLACE, data, last_word) for row in rows]
     assert [not isinstance(each, Reject) and each.given_outcome for each in found] == [True, False, False]
+    row: dict[str, object] = {"problem": "q", "answer": "2"}
+    assert read({**row, "steps": '["a", "b"]'}) == read({**row, "steps": ["a", "b"]})
+    assert "The steps are a text, not a list" in reject({**row, "steps": "[a, b]"}).detail
 
 
 def test_a_solution_text_is_split_and_kept_as_it_is() -> None:

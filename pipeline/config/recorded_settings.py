@@ -15,7 +15,7 @@ from pipeline.core.registry import Registry, is_given
 RUN_RECORD = "run.json"
 """The file of a run directory that records the settings. `storage.run_record` reads and writes it."""
 Settings = Mapping[str, object]
-_PLUGIN = "plugin"
+PLUGIN = "plugin"
 """The key that records which plug-in an implementation comes from; see `core.registry`."""
 PRIOR_VERSION = "kernel_prior"
 """The key that records the version of what an estimator assumes before it has learned from a run."""
@@ -73,14 +73,14 @@ def chosen_settings(settings: Settings, base: type[C], registry: Registry[Any]) 
     schema: type[C] = registry.settings(name)
     # Records also contain settings of the other built-in implementations.
     others = {each.name for own in registry.our_settings().values() for each in describe_settings(own)}
-    return settings_section(settings, base.SECTION, schema, ignored={*others, _PLUGIN})
+    return settings_section(settings, base.SECTION, schema, ignored={*others, PLUGIN})
 
 
 def refuse_missing(settings: Settings, base: type[ChosenSettings], registry: Registry[Any]) -> None:
     """Raise UsageError if the recorded implementation is a plug-in that is missing here or has another version, or an object
     that is not given."""
     by = f"{base.SECTION}.{base.CHOSEN_BY}"
-    name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{_PLUGIN}")
+    name, plugin = str(settings.get(by, base.usual())), settings.get(f"{base.SECTION}.{PLUGIN}")
     if plugin and is_given(plugin) and (name not in registry.names() or plugin != str(registry.plugin(name))):
         here = f", and here it is the {registry.plugin(name)}" if name in registry.names() else ""
         opened = "open_search" if f"{SearchConfig.SECTION}.{SearchConfig.CHOSEN_BY}" in settings else "open_run"
@@ -101,7 +101,7 @@ def with_source(before: Settings, now: Settings, base: type[ChosenSettings], reg
     without settings that only a plug-in or object of before has.
 
     Raises UsageError if there is no implementation of its name."""
-    by, source = f"{base.SECTION}.{base.CHOSEN_BY}", f"{base.SECTION}.{_PLUGIN}"
+    by, source = f"{base.SECTION}.{base.CHOSEN_BY}", f"{base.SECTION}.{PLUGIN}"
     name = now.get(by, base.usual())
     if name == before.get(by, base.usual()):
         return now

@@ -84,12 +84,9 @@ class LiveView:
             self._live.refresh()
         elif self._live is None and (changed or _at_work(status) or now - self._printed >= SILENT_SECONDS):
             self._printed = now
-            line = status_line(status, self._pace(), self._seconds(), self._price)
+            line = status_line(status, pace(self._course.samples, status), self._seconds(), self._price)
             loads = f" | policy {printable(self._policy)}" if self._policy and is_starting(status) else ""
             self._console.print(Text(line + loads), soft_wrap=True)
-
-    def _pace(self) -> Pace:
-        return pace(self._course.samples, self._status) if self._status else Pace()
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began[self._stage]
@@ -99,7 +96,7 @@ class LiveView:
             return Text()
         return panel(
             self._status,
-            self._pace(),
+            pace(self._course.samples, self._status),
             self._seconds(),
             self._price,
             width=self._console.width,

@@ -1,6 +1,7 @@
 """The page and the short form of whole runs: sound, unfinished, rejected, hostile."""
 
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from pipeline.analysis.status import run_status
 from pipeline.config.changes import AuditConfig, RegradeConfig
 from pipeline.core.errors import InputError
 from pipeline.core.forecast import encode_forecast
+from pipeline.runtime.state import identity
 from pipeline.storage.local import LocalStorage
 from pipeline.storage.run_record import recorded_identity
 from pipeline.storage.starts import FAILED, new_start_id, read_starts, write_start
@@ -29,7 +31,7 @@ from tests.conftest import write_rows
 from tests.library import Library
 from tests.report.forecasts import forecast
 from tests.runtime.in_process import label_in_process
-from tests.settings import GraderChange
+from tests.settings import GraderChange, compose_label
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +87,15 @@ def short(capsys: Printed, *arguments: str) -> str:
     shown = capsys.readouterr()
     assert shown.err == ""
     return shown.out
+
+
+def test_the_command_to_copy_makes_a_run_with_the_same_settings(finished: Path, page: Page) -> None:
+    (copied,) = (text for text in page.texts if text.startswith("python -m pipeline label"))
+    words = shlex.split(copied.replace("\\\n", ""))
+    assert words[:6] == ["python", "-m", "pipeline", "label", "INPUT", "run_dir=OUT"]
+    made = identity(compose_label(["data.path=x", *words[5:]]), "")
+    stored = recorded_identity(LocalStorage(finished))
+    assert {key for key in stored if made[key] != stored[key]} == {"input", "staged_input"}
 
 
 def test_what_is_reported_is_what_the_tables_hold(finished: Path, page: Page, capsys: Printed) -> None:

@@ -1,6 +1,6 @@
 """The content of the page of one run, in its order."""
 
-import json
+import shlex
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -11,6 +11,8 @@ from pipeline.analysis.report.plan_check import PlannedAmount
 from pipeline.analysis.report.run_data import EXAMPLES, RunData
 from pipeline.analysis.report.run_report import TEXT, RunReport, last_activity, missing_costs, unlikely_text
 from pipeline.analysis.report.warnings import warning_lines
+from pipeline.config.recorded_settings import PLUGIN
+from pipeline.config.words import setting_word
 from pipeline.core.forecast import Forecast
 from pipeline.core.formatting import (
     format_count,
@@ -35,12 +37,11 @@ def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tupl
     found = read.found
     agreed = consensus_section(found.consensus, found.reliabilities) if found.consensus else None
     sections = (_values(found), agreed, _planned(found, read.planned_amounts), _rejects(found))
-    warned = [*warning_lines(found.steps, found.repeats), *missing_costs(found)]
-    own = [
-        *(sentence(words) for words in (*found.made_up_opinions, found.capped) if words),
-        *(f"{words}." for words in warned),
-    ]
-    settings = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in found.settings.items())
+    own = [sentence(words) for words in (*found.made_up_opinions, found.capped) if words]
+    own += [f"{words}." for words in (*warning_lines(found.steps, found.repeats), *missing_costs(found))]
+    settings = {key: value for key, value in found.settings.items() if "." in key and value is not None}
+    words = (setting_word(key, value, '"') for key, value in settings.items() if not key.endswith(f".{PLUGIN}"))
+    command = " \\\n  ".join(["python -m pipeline label INPUT run_dir=OUT", *map(shlex.quote, words)])
     asked = [("One request, after the first step of a chain", request)] if request else []
     return Page(
         title=last_part(found.run.storage.run_dir),
@@ -51,7 +52,7 @@ def build_page(read: RunReport, *, inset: Inset | None, request: str, foot: tupl
         figures=tuple(_figures(found)),
         sections=tuple(section for section in sections if section),
         inset=inset,
-        copies=(("Settings", settings), *asked),
+        copies=(("The command with all settings", command), *asked),
         foot=foot,
     )
 
