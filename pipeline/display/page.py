@@ -89,7 +89,7 @@ def _drawn(charts: list[Chart], anchor: str) -> list[Markup]:
 
 def _code(text: str) -> Markup:
     """A text whose parts between backticks are code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", escape(text)))
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def _policy(script: str) -> str:

@@ -34,8 +34,9 @@ def test_any_text_and_number_can_be_drawn() -> None:
     assert named is not None
     assert left_out([KeptGroup(name="gsm8k", chains=3, left_out=0)], "subset", "") is None
     numbers = replace(named, marks=tuple(Mark(x=str(at), y=number) for at, number in enumerate(NUMBERS)))
-    drawn = there(named, numbers)
-    page = html(Page(title="", kind="", sections=(Section(anchor="a", heading="", charts=drawn),))).decode()
+    charts = Section(anchor="a", heading="", charts=there(named, numbers))
+    page = html(Page(title="", kind="", verdict="`<b>`", sections=(charts,))).decode()
+    assert "<code>&lt;b&gt;</code></p>" in page
     assert page.count("<svg ") == 2
     svg = page[page.index("<svg ") : page.index("</svg>")]
     bars_at = set(re.findall(r'<path d="(M0,[\d.]+)h[^"]*" fill="var\(--accent', svg))
