@@ -85,12 +85,9 @@ def test_messages_are_a_problem_with_its_solution() -> None:
 
 def test_cells_of_csv_may_be_outcomes_and_steps() -> None:
     data = DataConfig(columns=Columns(outcome="right"))
-    rows = [{"problem": "q", "answer": "2", "steps": ["2"], "right": text} for text in ("true", "0", "FALSE")]
-    assert [getattr(read_row(row, PLACE, data, last_word), "given_outcome", None) for row in rows] == [
-        True,
-        False,
-        False,
-    ]
+    for text, outcome in {"true": True, "0": False, "FALSE": False}.items():
+        found = read_row({"problem": "q", "answer": "2", "steps": ["2"], "right": text}, PLACE, data, last_word)
+        assert getattr(found, "given_outcome", None) is outcome
     row: dict[str, object] = {"problem": "q", "answer": "2"}
     assert read({**row, "steps": '["a", "b"]'}) == read({**row, "steps": ["a", "b"]})
     assert "The steps are a text, not a list" in reject({**row, "steps": "[a, b]"}).detail

@@ -266,9 +266,8 @@ def test_a_list_of_paths_keeps_its_order_and_takes_each_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("a.jsonl", "b.parquet"):
-        write(Path(name))
-    assert input_files("[b.parquet, 'a.jsonl', *.jsonl]") == [Path("b.parquet"), Path("a.jsonl")]
+    files = [write(Path(name)) for name in ("b.parquet", "a.jsonl")]
+    assert input_files("[b.parquet, 'a.jsonl', *.jsonl]") == files
     assert read("[b.parquet,a.jsonl]") == ROWS * 2
     with pytest.raises(InputError, match=r"there is no file or folder c\.csv"):
         input_files("[a.jsonl,c.csv]")
