@@ -159,7 +159,7 @@ def test_naming_a_model_chooses_the_policy_that_serves_it() -> None:
         (["label", "mine", *FILLED], ["'mine' cannot be read: settings are written key=value"]),
         (["search", "search.method=baem"], ["search=baem: there is no such option, did you mean beam?"]),
         (["label", "policy=openai", SERVER, *FILLED], ["policy.model"]),
-        (["label", "policy=openai", "policy.openai.url=x", *FILLED], ["did you mean policy.openai.urls?"]),
+        (["label", "policy=openai", "policy.base_url=x", *FILLED], ["did you mean policy.openai.urls?"]),
         (
             ["label", "policy=hf", "policy.model=x", "policy.tokenizer=y", *FILLED],
             ["policy.tokenizer=y is for policy=openai"],

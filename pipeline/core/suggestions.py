@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Sequence
 
+_OTHERS = {"base_url": "urls", "api_base": "urls", "max_new_tokens": "max_tokens", "num_samples": "rollouts"}
+"""Names of other programs, and ours."""
 MOST_GUESSES = 3
 MOST_NAMES = 24
 """Of more names than that, an error message has only the nearest."""
@@ -29,6 +31,7 @@ def nearest_keys(key: str, keys: Sequence[str]) -> list[str]:
     with the nearest spelling of it, with the same first words (`warmup`: `warmup_ratio`), or with words of these initials
     (`lr`: `learning_rate`). At most MOST_GUESSES, empty if none is near."""
     section, _, name = key.rpartition(".")
+    name = _OTHERS.get(name, name)
     last = {known: known.rpartition(".")[2] for known in dict.fromkeys(keys)}
     beside = {known: own for known, own in last.items() if section and known.rpartition(".")[0] == section}
     if not (found := _misspelt(section, name, beside) or [known for known in last if last[known] == name]):

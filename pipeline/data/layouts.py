@@ -127,9 +127,9 @@ def column_names(row: Mapping[str, object]) -> str:
 
 
 def layout_hint(row: Mapping[str, object]) -> str:
-    """A sentence on the public data sets that have such rows; empty for none."""
-    found = [f"data={name}" for name, columns in _COLUMNS.items() if columns <= row.keys()]
-    return f" {' and '.join(found)} {'reads' if len(found) == 1 else 'read'} such rows." if found else ""
+    """A sentence on the public data set that has such rows; empty for none."""
+    found = (f" data={name} reads such rows." for name, columns in _COLUMNS.items() if columns <= row.keys())
+    return next(found, "")
 
 
 def _named_columns(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
-from os import PathLike
+from os import PathLike, path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.command import Command
 from pipeline.config.words import quote
 from pipeline.core.errors import UsageError
+from pipeline.core.suggestions import choice_hint, nearest_keys
 
 if TYPE_CHECKING:
     from pipeline.runtime.objects import Given
@@ -60,7 +61,10 @@ def named_settings(arguments: Mapping[str, Any]) -> Iterator[Setting]:
     for name, value in arguments.items():
         if value is None or (name in _SECTIONS and is_object(value)):
             continue
-        if name in _MODELS and not isinstance(value, Mapping) and value not in REGISTRIES[name][1].names():
+        if name in _MODELS and not isinstance(value, Mapping) and value not in (names := REGISTRIES[name][1].names()):
+            if isinstance(value, str) and nearest_keys(value, names) and not path.exists(value):
+                hint = f"{choice_hint(value, names)}; or give a model as {{'model': {value!r}}}"
+                raise UsageError(f"{name}={value!r}: there is no such {name}, {hint}")
             yield Setting.of(f"{name}.model", name, value)
         else:
             yield from settings_in({name: value})

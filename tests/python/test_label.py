@@ -213,6 +213,7 @@ def test_it_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     ({"rows": "a.jsonl", "data.path": "b.jsonl"}, UsageError, "given twice, as the first argument and as {'data.path'"),
     ({"rows": None}, UsageError, "^there are no rows: give the path of a file, a list of dicts or a table as the first"),
     ({"policy": "oracle", "policy.kind": "hf"}, UsageError, "policy is given twice, as policy='oracle' and as"),
+    ({"policy": "oracel"}, UsageError, "^policy='oracel': there is no such policy, did you mean oracle"),
     ({"policy": {"kind": "orcle"}}, UsageError, "policy=orcle: there is no such option, did you mean oracle"),
     ({"estimator": 3}, UsageError, "the methods of an estimator, not int"),
 ])  # fmt: skip

@@ -359,10 +359,9 @@ def test_a_terminal_gets_whole_words_below_the_name_and_a_log_one_line() -> None
     long = "steps     30 = 24 good + 6 bad; not counted: 24 last steps of chains, with the outcome as value"
 
     def printed(*, a_terminal: bool) -> list[str]:
-        console = terminal(file=io.StringIO(), width=40, force_terminal=a_terminal, no_color=True)
-        show([f"{long}\nnone"], console)
-        assert isinstance(console.file, io.StringIO)
-        return console.file.getvalue().splitlines()
+        file = io.StringIO()
+        show([f"{long}\nnone"], terminal(file=file, width=40, force_terminal=a_terminal, no_color=True))
+        return file.getvalue().splitlines()
 
     assert printed(a_terminal=False) == [long, "none"]
     assert printed(a_terminal=True) == [

@@ -67,8 +67,4 @@ function blocksOf(name) {
   };
 }
 
-const idle = () =>
-  new Promise((done) => {
-    if (window.requestIdleCallback) requestIdleCallback(done, { timeout: 500 });
-    else setTimeout(done, 20);
-  });
+const idle = () => new Promise((done) => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 500 }) : setTimeout(done, 20)));

@@ -110,9 +110,7 @@ function listing(index, files) {
   const entry = (place) => document.getElementById(`${index.noun}-${place}`);
   const hash = `#${index.noun}s?`;
   const marks = new Set(index.marks.flatMap((each) => each.split(" ")));
-  for (const menu of index.menus) {
-    for (const choice of [...control(menu).options]) if (choice.value && !marks.has(choice.value)) choice.remove();
-  }
+  for (const choice of index.menus.flatMap((menu) => [...control(menu).options])) if (choice.value && !marks.has(choice.value)) choice.remove();
   const nothing = { text: "", outcome: "", drop: 0, sort: "input", ...Object.fromEntries(index.menus.map((menu) => [menu, ""])), open: "" };
   const asked = Object.keys(nothing).filter((named) => named !== "open");
   const view = { wanted: wantedOf(location.hash), found: [], first: 0, open: new Set() };
@@ -214,10 +212,7 @@ function listing(index, files) {
     saving = setTimeout(() => history.replaceState(null, "", hashOf(view.wanted) || location.pathname + location.search), HASH_DELAY);
   }
 
-  function fill() {
-    for (const named of asked) control(named).value = view.wanted[named];
-  }
-
+  const fill = () => asked.forEach((named) => (control(named).value = view.wanted[named]));
   function openAsked() {
     const place = index.ids.indexOf(view.wanted.open);
     if (place < 0) return;
