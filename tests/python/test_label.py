@@ -17,14 +17,14 @@ import pytest
 
 import pipeline
 import stepvalue
-from pipeline import Run, label, open_run
 from pipeline.__main__ import main
 from pipeline.analysis.report import run_report
-from pipeline.core.errors import InputError, RunConflict, RunInterrupted, UsageError
+from pipeline.core.errors import RunInterrupted
 from pipeline.core.progress import Status
 from pipeline.python.overrides import overrides_of, settings_in
 from pipeline.python.process import Task, done_elsewhere
 from pipeline.storage.location import storage_at
+from stepvalue import InputError, Run, RunConflict, UsageError, label, open_run
 from tests.conftest import ROOT, write_rows
 from tests.faults.runs import until
 from tests.python.calls import INPUT, QUICK, ROWS
