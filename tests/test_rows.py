@@ -262,16 +262,17 @@ def test_folders_are_read_with_those_in_them_but_for_runs_and_what_is_hidden(tmp
     assert len(input_files(str(caught.value).rpartition("data.path=")[2])) == 2
 
 
-def test_a_list_of_paths_keeps_its_order_and_takes_each_file_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_paths_keeps_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     files = [write(Path(name)) for name in ("b.parquet", "a.jsonl")]
     assert input_files("[b.parquet, 'a.jsonl', *.jsonl]") == files
     assert read("[b.parquet,a.jsonl]") == ROWS * 2
     with pytest.raises(InputError, match=r"there is no file or folder c\.csv"):
         input_files("[a.jsonl,c.csv]")
-    assert lasting_path("[b.parquet,a.jsonl]") == f"[{tmp_path}/b.parquet,{tmp_path}/a.jsonl]"
+    for path in ("[]", "[hf://a/b,a.jsonl]"):
+        with pytest.raises(InputError, match=r"must have files, folders or globs; hf:// stands alone"):
+            input_files(path)
+    assert lasting_path("[b.parquet,a.jsonl,sample]") == f"[{tmp_path}/b.parquet,{tmp_path}/a.jsonl,sample]"
 
 
 def test_what_datasets_saves_to_disk_is_read_split_by_split(tmp_path: Path) -> None:

@@ -81,6 +81,10 @@ def input_files(data_path: str, setting: str = _SETTING) -> list[Path]:
     if data_path.startswith(PREFIX):
         return []
     if (paths := _listed(data_path)) is not None:
+        if not paths or any(path.startswith(PREFIX) for path in paths):
+            raise InputError(
+                f"{setting}: the list {data_path} must have files, folders or globs; {PREFIX} stands alone"
+            )
         return list(dict.fromkeys(file for path in paths for file in input_files(path, setting)))
     path = _SHIPPED.get(data_path) or Path(data_path)
     if path.is_dir():
@@ -197,7 +201,7 @@ def lasting_path(data_path: str) -> str | None:
     if is_given(data_path):
         return None
     if (paths := _listed(data_path)) is not None:
-        return f"[{','.join(map(os.path.abspath, paths))}]"
+        return f"[{','.join(filter(None, map(lasting_path, paths)))}]"
     return data_path if data_path.startswith(PREFIX) or data_path in _SHIPPED else os.path.abspath(data_path)
 
 
