@@ -6,9 +6,10 @@ The record of a grown input names the files of the input before, and those of th
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
+import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.core.ids import content_id, row_content
 from pipeline.core.records import InputRow, RowLocation
@@ -79,15 +80,26 @@ def staged_rows(storage: Storage, staged: Commit) -> Iterator[list[InputRow]]:
                 yield noted_rows(INPUTS.from_table(file.read_row_group(group, use_threads=False)), again)
 
 
-def row_places(file: pq.ParquetFile, group: int) -> dict[str, str]:
-    """Where the rows of a unit of staged inputs are, such as `problems.jsonl:7`, by the id of their chain, and by that of their
-    problem, which names the first of its rows."""
-    found: dict[str, str] = {}
-    for row in file.read_row_group(group, ["chain_id", "problem_id", "file", "line"], use_threads=False).to_pylist():
-        place = str(RowLocation(file=row["file"].rpartition("/")[2], line=row["line"]))
-        for name in (row["chain_id"], row["problem_id"]):
-            found.setdefault(name, place)
-    return found
+class RowNames:
+    """Names rows without an id of their own by their place in the input, such as `problems.jsonl:7`. Keeps the staged file that
+    was read last: units of one file follow each other."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._file = lru_cache(maxsize=1)(partial(verified_file, storage))
+
+    def named(self, unit: UnitRef, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a unit's table with a `source_id` in each: its own, else the place of its chain, else that of the first
+        row of its problem. Raises StoreError."""
+        if not rows["source_id"].null_count():
+            return rows
+        columns = ["chain_id", "problem_id", "file", "line"]
+        places: dict[str, str] = {}
+        for row in self._file(unit.shard).read_row_group(unit.group, columns, use_threads=False).to_pylist():
+            place = str(RowLocation(file=row["file"].rpartition("/")[2], line=row["line"]))
+            for name in columns[:2]:
+                places.setdefault(row[name], place)
+        by_place = (pl.col(name).replace_strict(places, default=None) for name in columns[:2])
+        return rows.with_columns(pl.coalesce("source_id", *by_place))
 
 
 def again_of(notes: Mapping[str, str]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -42,12 +42,12 @@ from pipeline.display.document import Inset
 from pipeline.display.embedded import data_element, json_text, rounded, shortened
 from pipeline.estimators.registry import ESTIMATORS
 from pipeline.storage.editions import VERDICTS, current_shards
-from pipeline.storage.shards import read_shard, verified_file
+from pipeline.storage.shards import read_shard
 from pipeline.storage.storage import Storage
 from pipeline.storage.stored_findings import CHECK_RUNS, StoredCheck, verdict_frames
 from pipeline.storage.stored_labels import has_consensus
 from pipeline.storage.stored_run import StoredRun
-from pipeline.storage.units import UnitRef, row_places
+from pipeline.storage.units import RowNames, UnitRef
 from pipeline.verifiers.base import Covers
 
 STRIP = 48
@@ -91,9 +91,6 @@ _BROWSER = Browser(
     },
 )
 
-_OWN = _BROWSER._replace(menus=_BROWSER.menus[1:])
-"""Of labels that no witness has a part in."""
-
 Said = tuple[str, str, str, str]
 """Who says what of a step, the kind of statement, and the evidence for it."""
 Findings = Mapping[str, Mapping[int, Sequence[Said]]]
@@ -112,13 +109,10 @@ def build_browser(storage: Storage, run: StoredRun, steps: pl.DataFrame, *, chai
     by_consensus = has_consensus(run)
     columns = (*_COLUMNS, *(_OF_CONSENSUS if by_consensus else ()))
     later = current_shards(run.wholes, run.edition, VERDICTS)
-    every = bars_of(steps)
-    of_chosen = iter([every[place] for place in chosen.places])
-    # Units of one file follow each other.
-    staged = lru_cache(maxsize=1)(partial(verified_file, storage))
+    bars_of_chosen = map(bars_of(steps).__getitem__, chosen.places)
+    names = RowNames(storage)
     for unit, frame in _frames(run, columns, chosen):
-        rows = frame.rows(named=True)
-        places = row_places(staged(unit.shard), unit.group) if frame["source_id"].null_count() else {}
+        rows = names.named(unit, frame).rows(named=True)
         rollouts = list(map(pl.DataFrame, run.of_unit(unit.unit_id, ROLLOUTS, ROLLOUT_COLUMNS)))
         verdicts = [pl.DataFrame(read_shard(run.storage, shard)) for shard in later[unit.unit_id]]
         of = {prefix for row in rows for prefix in prefixes(row)}
@@ -126,11 +120,11 @@ def build_browser(storage: Storage, run: StoredRun, steps: pl.DataFrame, *, chai
             rollout_examples(pl.concat(rollouts), pl.concat(verdicts) if verdicts else None, of) if rollouts else {}
         )
         for row in rows:
-            row["source_id"] = row["source_id"] or places.get(row["chain_id"]) or places.get(row["problem_id"])
-            data.add_chain(row, next(of_chosen), found.get(row["chain_id"], {}), examples)
+            data.add_chain(row, next(bars_of_chosen), found.get(row["chain_id"], {}), examples)
     listed = len(chosen.places)
     some = f"This page has {listed:,} of the run's {total:,} chains, chosen by hashes; labels/*.parquet has all."
-    return (_BROWSER if by_consensus else _OWN).inset(data, some if listed < total else "", "Chains")
+    menus = _BROWSER.menus if by_consensus else _BROWSER.menus[1:]
+    return _BROWSER._replace(menus=menus).inset(data, some if listed < total else "", "Chains")
 
 
 def _capacity(run: StoredRun, total: int) -> int:

@@ -29,9 +29,8 @@ from pipeline.estimators.base import Estimator
 from pipeline.estimators.registry import ESTIMATORS, estimator_for
 from pipeline.storage.location import folder_at, storage_at
 from pipeline.storage.outputs import atomic_file, check_output_file, refuse_foreign, refuse_overwriting
-from pipeline.storage.shards import verified_file
 from pipeline.storage.stored_run import StoredRun
-from pipeline.storage.units import row_places
+from pipeline.storage.units import RowNames
 
 NAME = "compare.html"
 """In the current folder, because the page belongs to neither run."""
@@ -157,17 +156,15 @@ def _texts(a: _Run, problem_ids: Sequence[str], prefix_ids: Sequence[str]) -> di
     wanted, problems = set(prefix_ids), set(problem_ids)
     texts: dict[str, dict[str, str | None]] = {}
     columns = ("problem_id", "problem", "steps", "prefix_ids", "root_prefix_id", "source_id", "chain_id")
+    names = RowNames(a.stored.storage)
     for unit, frame in a.stored.unit_frames(LABELS, columns):
         if len(texts) == len(wanted):
             break
-        rows = frame.filter(pl.col("problem_id").is_in(problems))
-        unnamed = rows["source_id"].null_count()
-        places = row_places(verified_file(a.stored.storage, unit.shard), unit.group) if unnamed else {}
+        rows = names.named(unit, frame.filter(pl.col("problem_id").is_in(problems)))
         for row in rows.iter_rows(named=True):
-            name = row["source_id"] or places.get(row["chain_id"]) or places.get(row["problem_id"])
             for prefix_id, last in zip((row["root_prefix_id"], *row["prefix_ids"]), (None, *row["steps"]), strict=True):
                 if prefix_id in wanted:
-                    texts.setdefault(prefix_id, {"problem": row["problem"], "name": name, "last": last})
+                    texts.setdefault(prefix_id, {"problem": row["problem"], "name": row["source_id"], "last": last})
     return texts
 
 
