@@ -123,18 +123,17 @@ def chains_of(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def bars_of(steps: pl.DataFrame) -> list[str]:
-    """The marks of the bars of each chain, in order, separated by spaces: bin of `value_counts`, of `drop_counts`, labels, and
-    positions of `uncertain_by_position` and `truncated_by_position`."""
+    """The marks of the bars of each chain, in order, separated by spaces, also of prefixes that it shares: bin of
+    `value_counts`, of `drop_counts`, labels, and positions of `uncertain_by_position` and `truncated_by_position`."""
     before_ends, places = _before_ends(steps), _by_position(steps)
     uncertain = _before_ends(places).filter(pl.col("label").is_null())
+    truncated = places.filter((pl.col("origin") != Origin.TERMINAL.value) & (pl.col("n_truncated") > 0))
     marks = [
         before_ends.drop_nulls("value").select("chain", _mark(VALUE_BAR, _bin(pl.col("value"), VALUE_BINS))),
         chains_of(steps).drop_nulls("drop").select("chain", _mark(DROP_BAR, _drop_bin())),
         before_ends.select("chain", _label_word().alias("bar")),
         uncertain.select("chain", _mark(UNCERTAIN_BAR, pl.col("position"))),
-        places.filter(pl.col("counts") & (pl.col("n_truncated") > 0)).select(
-            "chain", _mark(TRUNCATED_BAR, pl.col("position"))
-        ),
+        truncated.select("chain", _mark(TRUNCATED_BAR, pl.col("position"))),
     ]
     of_chains = pl.concat(marks).unique().sort("chain", "bar").group_by("chain", maintain_order=True).agg("bar")
     every = steps.select(pl.col("chain").unique(maintain_order=True))

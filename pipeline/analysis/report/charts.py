@@ -5,14 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.analysis.report.aggregates import (
-    DROP_BAR,
-    OUTCOMES,
-    POSITION_BINS,
-    TRUNCATED_BAR,
-    UNCERTAIN_BAR,
-    VALUE_BAR,
-)
+from pipeline.analysis.report import aggregates
 from pipeline.consensus.kept import KeptGroup
 from pipeline.core.formatting import format_percent, format_span
 from pipeline.display.document import BY_LABEL, BY_OUTCOME, Axis, Chart, ChartKind, Mark, Scale, Table
@@ -31,7 +24,7 @@ def values(counts: pl.DataFrame, shown: str) -> Chart | None:
         "the outcome is almost certain.",
         axis="value of the step",
         what="steps",
-        bar=VALUE_BAR,
+        bar=aggregates.VALUE_BAR,
     )
 
 
@@ -44,7 +37,7 @@ def drops(counts: pl.DataFrame) -> Chart | None:
         "good falls to 0 at its last step. Chains at the right have a clear error or such a last step.",
         axis="largest drop of the value from one step to the next",
         what="chains",
-        bar=DROP_BAR,
+        bar=aggregates.DROP_BAR,
     )
 
 
@@ -53,7 +46,7 @@ def by_position(found: pl.DataFrame) -> Chart | None:
     closed = found.filter(pl.col("outcome") != "open")
     if closed.is_empty():
         return None
-    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in closed.iter_rows(named=True)]
+    rows = [{**row, "at": row["position"] / aggregates.POSITION_BINS} for row in closed.iter_rows(named=True)]
     return Chart(
         title="Value along the chain",
         reading=f"Mean value in right and in wrong chains; the band holds the middle half of the values. {_PLACES} The value "
@@ -114,7 +107,7 @@ def uncertain(found: pl.DataFrame) -> Chart | None:
         f"out. {_PLACES}",
         part="uncertain",
         whole="steps",
-        bar=UNCERTAIN_BAR,
+        bar=aggregates.UNCERTAIN_BAR,
     )
 
 
@@ -128,7 +121,7 @@ def truncation(found: pl.DataFrame) -> Chart | None:
         reading=f"Share of the rollouts that were cut by sampling.max_tokens, along the chain. {_PLACES}",
         part="truncated",
         whole="rollouts",
-        bar=TRUNCATED_BAR,
+        bar=aggregates.TRUNCATED_BAR,
     )
 
 
@@ -221,14 +214,14 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
         marks=tuple(
             Mark(x=low, x_end=high, y=by_outcome[at], group=outcome, query=_query(f"{bar}{number}", outcome))
             for number, (low, high, *by_outcome, _) in enumerate(counts.iter_rows())
-            for at, outcome in enumerate(OUTCOMES)
+            for at, outcome in enumerate(aggregates.OUTCOMES)
             if by_outcome[at]
         ),
         x=Axis(title=axis),
         y=Axis(title=what),
         groups=BY_OUTCOME,
         numbers=Table(
-            heads=("from", "to", *(f"{outcome} chains" for outcome in OUTCOMES), f"all {what}"),
+            heads=("from", "to", *(f"{outcome} chains" for outcome in aggregates.OUTCOMES), f"all {what}"),
             rows=tuple((f"{low:.2f}", f"{high:.2f}", *(f"{n:,}" for n in each)) for low, high, *each in counts.iter_rows()),
             words=0,
         ),
@@ -236,7 +229,7 @@ def _histogram(counts: pl.DataFrame, *, title: str, reading: str, axis: str, wha
 
 
 def _shares(found: pl.DataFrame, *, title: str, reading: str, part: str, whole: str, bar: str) -> Chart:
-    rows = [{**row, "at": row["position"] / POSITION_BINS} for row in found.iter_rows(named=True)]
+    rows = [{**row, "at": row["position"] / aggregates.POSITION_BINS} for row in found.iter_rows(named=True)]
     return Chart(
         title=title,
         reading=reading,
