@@ -242,13 +242,14 @@ def pace(course: Sequence[SpeedSample], status: Status) -> Pace:
         )
         if made > 0
     ]
-    left = max(open_shares) * (last.seconds - begin.seconds) if done > 0 else None
-    if left is not None and status.rollouts_most:
-        left = min(left, max(0, status.rollouts_most - last.rollouts) / done * (last.seconds - begin.seconds))
+    left = None
+    if done > 0 and status.rollouts_expected:
+        most = status.rollouts_most or float("inf")
+        left = min(max(open_shares), max(0, most - last.rollouts) / done) * (last.seconds - begin.seconds)
     return Pace(
         recent=_rate(before[-1] if before else begin, last),
         overall=_rate(begin, last),
-        seconds_left=left if status.rollouts_expected else None,
+        seconds_left=left,
     )
 
 

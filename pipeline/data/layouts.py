@@ -162,11 +162,8 @@ def _conversation(messages: object, answer: object) -> Fields:
             f"The messages are of {found}; a row has one of user, before it one of system or none, and after it the solution "
             "as one of assistant or none, all of them texts. Turns of tools and further turns are no steps.",
         )
-    *asked, last = [str(content) for _, content in said]
-    solved = roles[-1] == "assistant"
-    return Fields(
-        problem="\n\n".join(asked if solved else [*asked, last]), answer=answer, solution=last if solved else None
-    )
+    asked = "\n\n".join(str(content) for role, content in said if role != "assistant")
+    return Fields(problem=asked, answer=answer, solution=dict(said).get("assistant"))
 
 
 def _prm800k(row: Mapping[str, object], data: DataConfig, _final_answer: Extract) -> Fields:

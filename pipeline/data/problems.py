@@ -170,10 +170,10 @@ def _given_outcome(fields: Fields) -> bool | None:
     outcome = fields.outcome
     if outcome is None or (isinstance(outcome, float) and math.isnan(outcome)):  # NaN is how pandas writes null
         return None
+    if isinstance(outcome, str):  # CSV has texts only
+        outcome = _OUTCOME_TEXTS.get(outcome.strip().lower(), outcome)
     if isinstance(outcome, int | float) and outcome in (0, 1):
         return bool(outcome)
-    if isinstance(outcome, str) and outcome.strip().lower() in _OUTCOME_TEXTS:  # CSV has texts only
-        return _OUTCOME_TEXTS[outcome.strip().lower()]
     found = f"The outcome in the column '{fields.outcome_column}' is {_shown(outcome)}"
     wanted = "it must be true or false, 1 or 0, or null where nobody knows it"
     raise UnusableRowError(RejectReason.BAD_OUTCOME, f"{found}; {wanted}.")

@@ -27,7 +27,6 @@ PLACEHOLDERS = {
     Colour.text.value: TEXT,
     "muted": MUTED,
     "line": LINE,
-    "surface": "#a10008",
 }
 """Colours of the page's theme by name, as they stand in a chart until it is drawn."""
 _UNIT = alt.Scale(domain=[0, 1])
@@ -167,9 +166,8 @@ def _base(chart: Chart) -> alt.Chart:
 
 
 def _row(mark: Mark, at: int) -> dict[str, Any]:
-    names = ("x", "x_end", "y", "y_end", "low", "high", "group", "weight")
-    found = {"at": at} | {name: value for name in names if (value := getattr(mark, name)) is not None}
-    return {**found, "query": mark.query} if mark.query else found
+    names = ("x", "x_end", "y", "y_end", "low", "high", "group", "weight", "query")
+    return {"at": at} | {name: value for name in names if (value := getattr(mark, name)) is not None}
 
 
 def _colour(chart: Chart) -> Any:

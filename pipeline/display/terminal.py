@@ -73,9 +73,8 @@ def _print(table: Table, shown: Console) -> None:
     if table.title:
         show(["", table.title], shown)
     width = shown.width
-    parts = [table]
+    parts = _parts(table, width) if table.text is None and shown.is_terminal else [table]
     if table.text is None:
-        parts = _parts(table, width) if shown.is_terminal else parts
         shown.width = max(width, _WIDTH)
     for at, part in enumerate(parts):
         show([""] * (at > 0), shown)
@@ -87,25 +86,23 @@ def _print(table: Table, shown: Console) -> None:
 
 def _parts(table: Table, width: int) -> list[Table]:
     """The table in parts that fit into the width: each has the columns of words, and as many others as fit."""
-    columns = list(zip(table.heads, *table.rows, strict=True))
+    columns = zip(table.heads, *table.rows, strict=True)
     widths = [2 + max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    parts, left = [list(range(table.words))], 0
-    for at in range(table.words, len(columns)):
-        if left < widths[at] and parts[-1][table.words :]:
-            parts.append(list(range(table.words)))
-        if not parts[-1][table.words :]:
-            left = width + 2 - sum(widths[: table.words])
+    room = left = width + 2 - sum(widths[: table.words])
+    parts: list[list[int]] = [[]]
+    for at in range(table.words, len(widths)):
+        if parts[-1] and widths[at] > left:
+            parts.append([])
+            left = room
         parts[-1].append(at)
         left -= widths[at]
-    if len(parts) == 1:
-        return [table]
 
     def kept(cells: tuple[str, ...], part: list[int]) -> tuple[str, ...]:
-        return tuple(cells[at] for at in part)
+        return (*cells[: table.words], *(cells[at] for at in part))
 
     return [
-        replace(table, heads=kept(table.heads, part), rows=tuple(kept(row, part) for row in table.rows))
-        for part in parts
+        replace(table, heads=kept(table.heads, each), rows=tuple(kept(row, each) for row in table.rows))
+        for each in parts
     ]
 
 

@@ -213,6 +213,7 @@ function listing(index, files) {
   }
 
   const fill = () => asked.forEach((named) => (control(named).value = view.wanted[named]));
+
   function openAsked() {
     const place = index.ids.indexOf(view.wanted.open);
     if (place < 0) return;
