@@ -88,12 +88,12 @@ def _parts(table: Table, width: int) -> list[Table]:
     """The table in parts that fit into the width: each has the columns of words, and as many others as fit."""
     columns = zip(table.heads, *table.rows, strict=True)
     widths = [2 + max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    room = left = width + 2 - sum(widths[: table.words])
+    space = left = width + 2 - sum(widths[: table.words])
     parts: list[list[int]] = [[]]
     for at in range(table.words, len(widths)):
         if parts[-1] and widths[at] > left:
             parts.append([])
-            left = room
+            left = space
         parts[-1].append(at)
         left -= widths[at]
 
